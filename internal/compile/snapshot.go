@@ -1,0 +1,46 @@
+package compile
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
+)
+
+// Snapshot is all that one Gateway's load balancer and statuses depend on. Whoever fills it has read everything or
+// fails: an absent object means that it does not exist. The order of the slices does not matter. Nothing in it is changed.
+type Snapshot struct {
+	// ClusterID and Controller go into the ownership mark.
+	ClusterID  string
+	Controller string
+	Class      *gwv1.GatewayClass
+	// Config is what the class's parametersRef names; nil when it names nothing.
+	Config  *v1alpha1.OpenStackGatewayClassConfig
+	Gateway *gwv1.Gateway
+	// HTTPRoutes are the routes with a parentRef to the Gateway (or one of its ListenerSets).
+	HTTPRoutes      []*gwv1.HTTPRoute
+	ListenerSets    []*gwv1.ListenerSet
+	ReferenceGrants []*gwv1beta1.ReferenceGrant
+	// Namespaces are those of the routes and ListenerSets (for allowedRoutes selectors).
+	Namespaces []*corev1.Namespace
+	// Services and EndpointSlices are those that the routes' backendRefs name.
+	Services       []*corev1.Service
+	EndpointSlices []*discoveryv1.EndpointSlice
+	Nodes          []*corev1.Node
+	Secrets        []*corev1.Secret
+	ConfigMaps     []*corev1.ConfigMap
+	// Facts is what is known of the cloud before compile.
+	Facts lb.Facts
+}
+
+// Result is what a Gateway means.
+type Result struct {
+	// Tree is the wanted load balancer; Empty when there is none to have (deleted, not accepted).
+	Tree lb.Tree
+	// Verdicts are sorted by object, then listener or parent.
+	Verdicts []status.Verdict
+}

@@ -1,0 +1,26 @@
+package lb
+
+// Facts is what compile needs to know of the cloud: the selectors of the class resolved to ids. It is looked up before
+// compile, which does no I/O.
+type Facts struct {
+	ProjectID string `json:"projectID"`
+	// VIPSubnet is where the VIP goes.
+	VIPSubnet Subnet `json:"vipSubnet"`
+	// MemberSubnetID is the member subnet_id; "" reaches members by routing.
+	MemberSubnetID string `json:"memberSubnetID,omitempty"`
+	// FloatingNetworkID is the external network; "" allocates no floating IP.
+	FloatingNetworkID string `json:"floatingNetworkID,omitempty"`
+}
+
+// Subnet is a Neutron subnet.
+type Subnet struct {
+	ID        string `json:"id"`
+	NetworkID string `json:"networkID"`
+	CIDR      string `json:"cidr,omitempty"`
+}
+
+// Selector names one cloud object by exactly one of id and exact name. The zero value selects nothing.
+type Selector struct {
+	ID   string
+	Name string
+}

@@ -1,0 +1,143 @@
+package lb
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/api"
+)
+
+// The ownership contract
+//
+// Every object that we create carries its identity in the create call itself, so that a lost answer or a crash never
+// leaves an object that nobody can attribute. This file is the only place that writes or reads it.
+//
+//	Octavia object   tags:
+//	  gateway-api-openstack.dev/1=<cluster id>/<Gateway UID>   the mark: format version 1, who owns it
+//	  controller=<controllerName>                              which controller of that cluster
+//	  gateway=<namespace>/<name>                               for people
+//	  role=<kind>                                              loadbalancer, listener, pool, l7policy, ...
+//	  key=<key>                                                which of its kind below this load balancer
+//	  route=<namespace>/<name>                                 policies only, for people
+//	  service=<namespace>/<name>:<port>                        pools only, one each, for people
+//	Floating IP      description: "<mark> <gateway> controller=<controllerName>" (tags would be a second call)
+//
+// An object is ours when it has the mark and the controller tag of this Gateway and lies in our project. The
+// names and all other tags are for people and never prove anything. A tag with our prefix and another version
+// is ours of another format: it is never touched by this version, only reported.
+//
+// Octavia allows 255 characters for a name and for a tag, Neutron 255 for a description; longer values keep a readable
+// prefix and end in a hash of the whole. Tags are de-duplicated: Octavia answers duplicates with 500 or a misleading 409.
+const (
+	markPrefix  = api.Domain + "/"
+	markVersion = "1"
+	// MaxLength is Octavia's limit for names and for each tag, and Neutron's for descriptions, in characters.
+	MaxLength = 255
+)
+
+// Owner identifies the Gateway that a cloud object belongs to.
+type Owner struct {
+	// ClusterID tells clusters that share a project apart. It has no "/" (checked by the flag).
+	ClusterID string `json:"clusterID"`
+	// Controller is the controllerName of the GatewayClass.
+	Controller string `json:"controller"`
+	Namespace  string `json:"namespace"`
+	Name       string `json:"name"`
+	UID        string `json:"uid"`
+}
+
+// Mark is the one tag that proves ownership, together with ControllerTag.
+func (o Owner) Mark() string {
+	return Shorten(markPrefix + markVersion + "=" + o.ClusterID + "/" + o.UID)
+}
+
+// ControllerTag is the second half of the proof.
+func (o Owner) ControllerTag() string { return Shorten("controller=" + o.Controller) }
+
+// Tags is the full identity of an object; extra adds tags such as RouteTag. Sorted and without duplicates.
+func (o Owner) Tags(kind Kind, key string, extra ...string) []string {
+	tags := append([]string{
+		o.Mark(),
+		o.ControllerTag(),
+		Shorten("gateway=" + o.Namespace + "/" + o.Name),
+		"role=" + string(kind),
+		Shorten("key=" + key),
+	}, extra...)
+	slices.Sort(tags)
+	return slices.Compact(tags)
+}
+
+// RouteTag names the route that a policy comes from.
+func RouteTag(namespace, name string) string {
+	return Shorten("route=" + namespace + "/" + name)
+}
+
+// ServiceTag names a Service behind a pool.
+func ServiceTag(namespace, name string, port int32) string {
+	return Shorten(fmt.Sprintf("service=%s/%s:%d", namespace, name, port))
+}
+
+// Owns says whether tags carry the complete proof for this owner.
+func (o Owner) Owns(tags []string) bool {
+	return slices.Contains(tags, o.Mark()) && slices.Contains(tags, o.ControllerTag())
+}
+
+// KeyFromTags returns the key of an object, "" when it has none.
+func KeyFromTags(tags []string) string {
+	for _, t := range tags {
+		if key, ok := strings.CutPrefix(t, "key="); ok {
+			return key
+		}
+	}
+	return ""
+}
+
+// KeyTag returns how key reads back from tags: shortened as a tag is.
+func KeyTag(key string) string {
+	return strings.TrimPrefix(Shorten("key="+key), "key=")
+}
+
+// Description is the identity of an object that has no tags at create, such as a floating IP.
+func (o Owner) Description() string {
+	return Shorten(o.descriptionProof() + " gateway=" + o.Namespace + "/" + o.Name)
+}
+
+func (o Owner) descriptionProof() string {
+	// Both halves of the proof come first and are short enough to survive Shorten on the rest.
+	controller := o.Controller
+	if len(controller) > 80 {
+		controller = controller[:40] + "~" + digest(controller)
+	}
+	return o.Mark() + " controller=" + controller
+}
+
+// OwnsDescription says whether a description carries the complete proof for this owner.
+func (o Owner) OwnsDescription(description string) bool {
+	proof := o.descriptionProof()
+	return description == proof || strings.HasPrefix(description, proof+" ")
+}
+
+// LoadBalancerName is the readable name of the load balancer.
+func (o Owner) LoadBalancerName() string {
+	return Shorten("gw_" + o.ClusterID + "_" + o.Namespace + "_" + o.Name)
+}
+
+// Shorten cuts s to MaxLength characters, keeping a readable prefix and a hash of the whole, so that different inputs
+// stay different and equal inputs equal.
+func Shorten(s string) string {
+	if utf8.RuneCountInString(s) <= MaxLength {
+		return s
+	}
+	const hash = 16
+	runes := []rune(s)
+	return string(runes[:MaxLength-hash-1]) + "~" + digest(s)
+}
+
+func digest(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,272 @@
+package lb
+
+// Kind names an object of a tree. The values are also the role in the ownership mark.
+type Kind string
+
+// The kinds of objects that a plan touches. Members stands for the whole member set of one pool, which Octavia
+// replaces in one call.
+const (
+	KindLoadBalancer Kind = "loadbalancer"
+	KindListener     Kind = "listener"
+	KindPool         Kind = "pool"
+	KindMembers      Kind = "members"
+	KindMember       Kind = "member"
+	KindMonitor      Kind = "healthmonitor"
+	KindPolicy       Kind = "l7policy"
+	KindRule         Kind = "l7rule"
+	KindFloatingIP   Kind = "floatingip"
+)
+
+// ProvisioningStatus is Octavia's provisioning_status.
+type ProvisioningStatus string
+
+// Octavia's provisioning statuses. Absent (the zero value) means that the object is only wanted, not observed.
+const (
+	Active        ProvisioningStatus = "ACTIVE"
+	PendingCreate ProvisioningStatus = "PENDING_CREATE"
+	PendingUpdate ProvisioningStatus = "PENDING_UPDATE"
+	PendingDelete ProvisioningStatus = "PENDING_DELETE"
+	Errored       ProvisioningStatus = "ERROR"
+	Deleted       ProvisioningStatus = "DELETED"
+)
+
+// Pending says whether Octavia refuses writes (409) because a change is under way.
+func (s ProvisioningStatus) Pending() bool {
+	return s == PendingCreate || s == PendingUpdate || s == PendingDelete
+}
+
+// Meta is what every Octavia object has. ID and the statuses are empty in a wanted tree.
+type Meta struct {
+	ID                 string             `json:"id,omitempty"`
+	Key                string             `json:"key,omitempty"`
+	Name               string             `json:"name,omitempty"`
+	Tags               []string           `json:"tags,omitempty"`
+	ProvisioningStatus ProvisioningStatus `json:"provisioningStatus,omitempty"`
+	OperatingStatus    string             `json:"operatingStatus,omitempty"`
+	// Disabled is admin_state_up=false.
+	Disabled bool `json:"disabled,omitempty"`
+}
+
+// Tree is one load balancer. A wanted tree that is Empty asks for deletion.
+type Tree struct {
+	Meta        `json:",inline"`
+	Owner       Owner  `json:"owner"`
+	ProjectID   string `json:"projectID,omitempty"`
+	Description string `json:"description,omitempty"`
+	// Provider is the Octavia provider that the class asks for; "" omits the field on create.
+	Provider         string      `json:"provider,omitempty"`
+	FlavorID         string      `json:"flavorID,omitempty"`
+	AvailabilityZone string      `json:"availabilityZone,omitempty"`
+	VIP              VIP         `json:"vip"`
+	FloatingIP       *FloatingIP `json:"floatingIP,omitempty"`
+	// Listeners are sorted by port, then protocol.
+	Listeners []Listener `json:"listeners,omitempty"`
+	// Pools are sorted by key; listeners and policies name them by key.
+	Pools []Pool `json:"pools,omitempty"`
+	// Foreign lists children below the load balancer whose ownership mark is not ours. Observed only: they are
+	// reported, never touched, and forbid a cascade.
+	Foreign []Foreign `json:"foreign,omitempty"`
+}
+
+// VIP is where the load balancer listens. Immutable after create.
+type VIP struct {
+	SubnetID  string `json:"subnetID,omitempty"`
+	NetworkID string `json:"networkID,omitempty"`
+	// Address is the requested or the given address.
+	Address string `json:"address,omitempty"`
+	PortID  string `json:"portID,omitempty"`
+}
+
+// FloatingIP is the public address of the VIP port.
+type FloatingIP struct {
+	ID        string `json:"id,omitempty"`
+	NetworkID string `json:"networkID,omitempty"`
+	// Address is the requested or the given address.
+	Address string `json:"address,omitempty"`
+	// PortID is the port it is attached to; observed only, "" when it is free.
+	PortID string `json:"portID,omitempty"`
+	// Description carries the ownership mark: Neutron tags would need a second call.
+	Description string `json:"description,omitempty"`
+	// Supplied marks an address that the user allocated: it is attached and detached, never deleted or edited.
+	Supplied bool `json:"supplied,omitempty"`
+}
+
+// Foreign is a child below our load balancer that we did not create.
+type Foreign struct {
+	Kind Kind   `json:"kind"`
+	ID   string `json:"id"`
+	Name string `json:"name,omitempty"`
+	// Port is set for listeners, the only children that collide by more than id.
+	Port int `json:"port,omitempty"`
+}
+
+// Protocol is a listener's or pool's protocol in Octavia's terms.
+type Protocol string
+
+// The protocols in use.
+const (
+	HTTP            Protocol = "HTTP"
+	TerminatedHTTPS Protocol = "TERMINATED_HTTPS"
+)
+
+// Listener is one port. Protocol and Port are immutable after create.
+type Listener struct {
+	Meta     `json:",inline"`
+	Protocol Protocol `json:"protocol"`
+	Port     int      `json:"port"`
+	// DefaultPool is the key of the pool for requests that no policy takes; "" makes HAProxy answer 503.
+	DefaultPool string `json:"defaultPool,omitempty"`
+	// AllowedCIDRs limits the clients; empty allows all.
+	AllowedCIDRs []string `json:"allowedCIDRs,omitempty"`
+	// InsertHeaders are Octavia's insert_headers, such as X-Forwarded-For: "true".
+	InsertHeaders map[string]string `json:"insertHeaders,omitempty"`
+	// ConnectionLimit 0 leaves Octavia's default (-1, unlimited).
+	ConnectionLimit int `json:"connectionLimit,omitempty"`
+	// Timeouts in milliseconds; 0 leaves Octavia's default.
+	TimeoutClientData    int          `json:"timeoutClientData,omitempty"`
+	TimeoutMemberConnect int          `json:"timeoutMemberConnect,omitempty"`
+	TimeoutMemberData    int          `json:"timeoutMemberData,omitempty"`
+	TLS                  *ListenerTLS `json:"tls,omitempty"`
+	// Policies are in position order. Position orders only within an action class: see Action.
+	Policies []Policy `json:"policies,omitempty"`
+}
+
+// ListenerTLS holds the references of a TERMINATED_HTTPS listener.
+type ListenerTLS struct {
+	// DefaultRef and SNIRefs are Barbican hrefs.
+	DefaultRef string   `json:"defaultRef,omitempty"`
+	SNIRefs    []string `json:"sniRefs,omitempty"`
+}
+
+// Action is what a policy does. HAProxy evaluates all REJECT first, then all redirects, then all pool policies,
+// whatever their positions are.
+type Action string
+
+// Octavia's policy actions.
+const (
+	Reject         Action = "REJECT"
+	RedirectToURL  Action = "REDIRECT_TO_URL"
+	RedirectPrefix Action = "REDIRECT_PREFIX"
+	RedirectToPool Action = "REDIRECT_TO_POOL"
+)
+
+// Policy is one L7 policy: it acts on requests that match all its rules. A policy without rules is not rendered by
+// Octavia: it matches nothing.
+type Policy struct {
+	Meta   `json:",inline"`
+	Action Action `json:"action"`
+	// Pool is a pool key, for RedirectToPool.
+	Pool string `json:"pool,omitempty"`
+	// URL is the target for RedirectToURL, or the prefix for RedirectPrefix.
+	URL string `json:"url,omitempty"`
+	// Code is the status of a redirect.
+	Code  int    `json:"code,omitempty"`
+	Rules []Rule `json:"rules,omitempty"`
+}
+
+// RuleType is what an L7 rule looks at.
+type RuleType string
+
+// Compare is how an L7 rule compares.
+type Compare string
+
+// Octavia's rule types and comparisons, as far as they are exact enough to be used.
+const (
+	RuleHost   RuleType = "HOST_NAME"
+	RulePath   RuleType = "PATH"
+	RuleHeader RuleType = "HEADER"
+
+	EqualTo    Compare = "EQUAL_TO"
+	StartsWith Compare = "STARTS_WITH"
+	EndsWith   Compare = "ENDS_WITH"
+	Contains   Compare = "CONTAINS"
+	Regex      Compare = "REGEX"
+)
+
+// Rule is one L7 rule. All its fields can be updated in place.
+type Rule struct {
+	ID      string   `json:"id,omitempty"`
+	Type    RuleType `json:"type"`
+	Compare Compare  `json:"compare"`
+	// Key is the header name, for RuleHeader.
+	Key string `json:"key,omitempty"`
+	// Value is encoded for HAProxy already: at most 255 characters.
+	Value  string `json:"value"`
+	Invert bool   `json:"invert,omitempty"`
+}
+
+// SameContent compares two rules without their ids.
+func (r Rule) SameContent(o Rule) bool {
+	r.ID, o.ID = "", ""
+	return r == o
+}
+
+// Pool is a set of members. Protocol is immutable after create.
+type Pool struct {
+	Meta      `json:",inline"`
+	Protocol  Protocol `json:"protocol"`
+	Algorithm string   `json:"algorithm"`
+	// Members are sorted by address, then port, which is also their identity.
+	Members []Member `json:"members,omitempty"`
+	Monitor *Monitor `json:"monitor,omitempty"`
+}
+
+// Member is one backend address. Address, Port and SubnetID are immutable after create.
+type Member struct {
+	ID      string `json:"id,omitempty"`
+	Name    string `json:"name,omitempty"`
+	Address string `json:"address"`
+	Port    int    `json:"port"`
+	// SubnetID is where the amphora reaches the member; "" means by routing from the VIP subnet.
+	SubnetID string `json:"subnetID,omitempty"`
+	// Weight is 1..256; a share of zero has no member.
+	Weight int `json:"weight"`
+	// MonitorPort 0 checks Port.
+	MonitorPort     int    `json:"monitorPort,omitempty"`
+	OperatingStatus string `json:"operatingStatus,omitempty"`
+	Disabled        bool   `json:"disabled,omitempty"`
+}
+
+// Monitor is a pool's health monitor. Type is immutable after create.
+type Monitor struct {
+	ID                 string             `json:"id,omitempty"`
+	Name               string             `json:"name,omitempty"`
+	Tags               []string           `json:"tags,omitempty"`
+	ProvisioningStatus ProvisioningStatus `json:"provisioningStatus,omitempty"`
+	Disabled           bool               `json:"disabled,omitempty"`
+	Type               string             `json:"type"`
+	// Delay and Timeout in seconds.
+	Delay          int `json:"delay"`
+	Timeout        int `json:"timeout"`
+	MaxRetries     int `json:"maxRetries"`
+	MaxRetriesDown int `json:"maxRetriesDown"`
+	// The HTTP fields are empty for other types.
+	HTTPMethod    string `json:"httpMethod,omitempty"`
+	URLPath       string `json:"urlPath,omitempty"`
+	ExpectedCodes string `json:"expectedCodes,omitempty"`
+}
+
+// Empty says whether the tree has no load balancer: nothing wanted, or nothing observed.
+func (t *Tree) Empty() bool {
+	return t == nil || (t.ID == "" && t.Name == "")
+}
+
+// PoolByKey finds a pool; nil when there is none.
+func (t *Tree) PoolByKey(key string) *Pool {
+	for i := range t.Pools {
+		if t.Pools[i].Key == key {
+			return &t.Pools[i]
+		}
+	}
+	return nil
+}
+
+// ListenerByKey finds a listener; nil when there is none.
+func (t *Tree) ListenerByKey(key string) *Listener {
+	for i := range t.Listeners {
+		if t.Listeners[i].Key == key {
+			return &t.Listeners[i]
+		}
+	}
+	return nil
+}

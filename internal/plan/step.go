@@ -1,0 +1,52 @@
+package plan
+
+import "github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+
+// Verb is what a step does to its object.
+type Verb string
+
+// The verbs. Each step is exactly one API call.
+const (
+	Create Verb = "create"
+	Update Verb = "update"
+	Delete Verb = "delete"
+)
+
+// Ref points at an object: by ID when the cloud has given one, else by the Key under which an earlier step of the same
+// plan creates it.
+type Ref struct {
+	ID  string `json:"id,omitempty"`
+	Key string `json:"key"`
+}
+
+// Step is one API call as data. For Create and Update the field of its Kind holds the object as it shall be after the
+// call; pools and listeners inside it are named by key.
+type Step struct {
+	Verb Verb    `json:"verb"`
+	Kind lb.Kind `json:"kind"`
+	// Ref is the object. For KindMembers it is the pool.
+	Ref Ref `json:"ref"`
+	// Parent is the listener of a policy, the policy of a rule, the pool of members or of a monitor. Empty otherwise.
+	Parent Ref `json:"parent,omitzero"`
+	// Listener is the listener above a rule's policy; empty for all other kinds.
+	Listener Ref `json:"listenerRef,omitzero"`
+	// Fields names what an Update changes, in Octavia's field names, sorted; only these are sent.
+	Fields []string `json:"fields,omitempty"`
+	// Position is the wanted 1-based position of a policy for Create, and for Update when Fields has "position".
+	Position int `json:"position,omitempty"`
+	// Reason says in a few words why, for people.
+	Reason string `json:"reason"`
+
+	// Tree for KindLoadBalancer: on Create the fully-populated load balancer.
+	Tree       *lb.Tree       `json:"tree,omitempty"`
+	ListenerTo *lb.Listener   `json:"listener,omitempty"`
+	Pool       *lb.Pool       `json:"pool,omitempty"`
+	Members    []lb.Member    `json:"members,omitempty"`
+	Monitor    *lb.Monitor    `json:"monitor,omitempty"`
+	Policy     *lb.Policy     `json:"policy,omitempty"`
+	Rule       *lb.Rule       `json:"rule,omitempty"`
+	FloatingIP *lb.FloatingIP `json:"floatingIP,omitempty"`
+}
+
+// Locks says whether the call takes Octavia's lock on the load balancer, after which it is PENDING.
+func (s Step) Locks() bool { return s.Kind != lb.KindFloatingIP }
