@@ -1,0 +1,83 @@
+# All names here are an interface: scripts, CI and people call them.
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+CACHE ?= $(or $(GATEWAY_API_OPENSTACK_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/gateway-api-openstack)
+TOOLS := hack/tool.sh
+GATEWAY_API_CRDS = $(shell go list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)/config/crd/standard
+# One OpenStack release of test/stack: trixie, forky or bookworm.
+export RELEASE ?= trixie
+TEST_FLAGS ?=
+
+##@ First steps
+.PHONY: help
+help: ## Show this list.
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-z-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: ## Show the controller at work on an embedded cloud; KEEP=1 leaves it running.
+	@hack/demo.sh
+
+.PHONY: test
+test: ## Unit, golden, property, scenario, contract (simulator) and envtest tests with the race detector.
+	@assets=$$(hack/kube-assets.sh) && KUBEBUILDER_ASSETS=$$assets go test -race -timeout 15m $(TEST_FLAGS) ./...
+
+.PHONY: build
+build: ## Build the binaries into bin/.
+	CGO_ENABLED=0 go build -trimpath -o bin/ ./cmd/...
+
+##@ Checks
+.PHONY: verify
+verify: lint generated tidy-check ## Lint; generated code, golden files and docs are current; the tree is clean.
+
+.PHONY: lint
+lint: ## gofmt, go vet, golangci-lint with the import rules, shell syntax.
+	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "not gofmt-ed: $$unformatted" >&2; exit 1; }
+	go vet ./...
+	$(TOOLS) golangci-lint run ./...
+	@for script in $$(git ls-files | xargs grep -lE '^#!.*(bash|sh)$$' 2>/dev/null); do bash -n "$$script" || exit 1; done
+
+.PHONY: generated
+generated: ## Fail when generated code or golden files differ from what is committed.
+	@before=$$(git status --porcelain; git diff | sha256sum); $(MAKE) --no-print-directory generate golden >/dev/null; \
+	after=$$(git status --porcelain; git diff | sha256sum); \
+	[ "$$before" = "$$after" ] || { echo "generated files were not current; they are now, commit them:" >&2; git status --short >&2; exit 1; }
+
+.PHONY: tidy-check
+tidy-check: ## Fail when go.mod or go.sum are not tidy.
+	go mod tidy -diff
+
+.PHONY: generate
+generate: ## Generate deepcopy functions and CRDs.
+	$(TOOLS) controller-gen object paths=$(CURDIR)/api/...
+	$(TOOLS) controller-gen crd paths=$(CURDIR)/api/... output:crd:artifacts:config=$(CURDIR)/config/crd
+
+.PHONY: golden
+golden: ## Rewrite all golden files; read the difference before you commit it.
+	go test ./internal/compile/... ./internal/plan/... ./test/scenario/... -update
+
+##@ The real stack (root; network namespaces on this machine)
+.PHONY: stack-up
+stack-up: ## Bring up real Kubernetes and real OpenStack, joined.
+	@test/stack/stack up
+
+.PHONY: stack-status
+stack-status: ## Show what of the stack runs.
+	@test/stack/stack status
+
+.PHONY: stack-logs
+stack-logs: ## Print the ends of all logs of the stack.
+	@test/stack/stack logs
+
+.PHONY: stack-down
+stack-down: ## Take the stack down: no process and no namespace is left.
+	@test/stack/stack down
+
+.PHONY: e2e
+e2e: ## End-to-end tests on the real stack, which is brought up when it is not running.
+	@test/e2e/run.sh
+
+.PHONY: contract
+contract: ## Run the contract suite against the real cloud of the stack.
+	@test/contract/run.sh

@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Runs a build tool at the version that hack/tools pins, e.g. "hack/tool.sh golangci-lint run ./...".
+# Built once into the cache, keyed by the lock file.
+set -euo pipefail
+tools="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/tools"
+cache="${GATEWAY_API_OPENSTACK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/gateway-api-openstack}"
+tool=$1; shift
+case "$tool" in
+golangci-lint) module="$tools/lint" package=github.com/golangci/golangci-lint/v2/cmd/golangci-lint ;;
+controller-gen) module="$tools" package=sigs.k8s.io/controller-tools/cmd/controller-gen ;;
+*) echo "hack/tool.sh: no tool $tool; known are golangci-lint, controller-gen" >&2; exit 2 ;;
+esac
+bin="$cache/tools/$(cat "$module/go.mod" "$module/go.sum" | sha256sum | cut -c1-16)-$(go env GOVERSION)/$tool"
+if [ ! -x "$bin" ]; then
+	echo "building $tool (once, takes minutes on two cores) ..." >&2
+	mkdir -p "$(dirname "$bin")"
+	(cd "$module" && CGO_ENABLED=0 go build -trimpath -o "$bin.$$" "$package")
+	mv "$bin.$$" "$bin"
+fi
+exec "$bin" "$@"
