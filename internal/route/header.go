@@ -1,0 +1,31 @@
+package route
+
+import "strings"
+
+// elements splits a header line as HAProxy's req.hdr does: at commas outside of double quotes, blanks trimmed. An empty
+// line is one empty element.
+func elements(line string) []string {
+	var out []string
+	quoted, start := false, 0
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == '\\' && quoted:
+			i++
+		case c == '"':
+			quoted = !quoted
+		case c == ',' && !quoted:
+			out = append(out, strings.Trim(line[start:i], " \t"))
+			start = i + 1
+		}
+	}
+	return append(out, strings.Trim(line[start:], " \t"))
+}
+
+// pathOf is HAProxy's path fetch: the target without its query. It has no value for targets such as "*".
+func pathOf(target string) (string, bool) {
+	if !strings.HasPrefix(target, "/") {
+		return "", false
+	}
+	path, _, _ := strings.Cut(target, "?")
+	return path, true
+}
