@@ -1,0 +1,30 @@
+"""Waits until the worker takes its queue, the health manager listens, and the router carries the public network."""
+import os
+import subprocess
+
+from client import Project, wait_for
+
+
+def worker():
+    # Octavia's queue has a consumer when the worker has connected to RabbitMQ.
+    out = subprocess.run(['sh', '-c', 'ss -Htnp state established "( dport = :5672 )"'], capture_output=True, text=True).stdout
+    return 'octavia-worker' in out
+
+
+def health_manager():
+    out = subprocess.run(['ss', '-Hunlp', 'sport = :5555'], capture_output=True, text=True).stdout
+    return out.strip()
+
+
+demo = Project('demo', 'demo')
+
+
+def router():
+    r = demo.one('routers', 'name=demo-router')
+    address = r['external_gateway_info']['external_fixed_ips'][0]['ip_address']
+    return subprocess.run(['curl', '-s', '--connect-timeout', '1', f'http://{address}:1/'], capture_output=True).returncode == 7
+
+
+wait_for('octavia-worker', worker, 90)
+wait_for('octavia-health-manager', health_manager, 60)
+wait_for('the router of the public network', router, 60)

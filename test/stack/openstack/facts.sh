@@ -1,0 +1,18 @@
+#!/bin/bash
+# facts.sh: writes $RUN/facts.env, what tests need to know about the stack, as shell assignments.
+set -euo pipefail
+. "$(dirname "$0")/env.sh"
+cloud_runs || die "the cloud is not up"
+kubernetes=$RUN/kubernetes
+{
+	echo "# Written by test/stack; for sourcing."
+	in_cloud python3 /usr/local/lib/gao/facts.py
+	echo "GAO_RELEASE=$RELEASE"
+	echo "GAO_CLOUD_NAMESPACE=$NS"
+	echo "GAO_CLIENT_NAMESPACE=$CLIENT"
+	echo "GAO_AUTH_URL=http://$API:5000/v3"
+	echo "OS_CLIENT_CONFIG_FILE=$STATE/clouds.yaml"
+	echo "OS_CLOUD=stack"
+	[ ! -e "$kubernetes/kubeconfig" ] || echo "GAO_KUBECONFIG=$kubernetes/kubeconfig"
+} >"$RUN/facts.env.new" || die "the cloud does not tell its facts"
+mv "$RUN/facts.env.new" "$RUN/facts.env"
