@@ -1,0 +1,91 @@
+package lb_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"pgregory.net/rapid"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+)
+
+func owners(t *rapid.T) lb.Owner {
+	word := func(name string, most int) string {
+		return rapid.StringMatching(`[a-z0-9]([a-z0-9-]{0,`+itoa(most-2)+`}[a-z0-9])?`).Draw(t, name)
+	}
+	return lb.Owner{
+		ClusterID:  word("cluster", 63),
+		Controller: word("domain", 200) + "/" + word("controller", 40),
+		Namespace:  word("namespace", 63),
+		Name:       word("name", 253),
+		UID:        rapid.StringMatching(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`).Draw(t, "uid"),
+	}
+}
+
+func itoa(n int) string {
+	return string([]byte{byte('0' + n/100), byte('0' + n/10%10), byte('0' + n%10)})
+}
+
+// Names and tags longer than the API allows (A34): within the limits, stable, and told apart when they differ only behind
+// the cut.
+func TestOwner_fitsTheLimitsForAnyLegalName(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		o := owners(t)
+		key := rapid.StringN(0, 600, -1).Draw(t, "key")
+		tags := o.Tags(lb.KindPolicy, key, lb.RouteTag(o.Namespace, o.Name), lb.RouteTag(o.Namespace, o.Name))
+		for _, s := range append(slices.Clone(tags), o.Description(), o.LoadBalancerName()) {
+			if n := utf8.RuneCountInString(s); n > lb.MaxLength || n == 0 {
+				t.Fatalf("%d characters: %q", n, s)
+			}
+		}
+		if !slices.IsSorted(tags) || len(slices.Compact(slices.Clone(tags))) != len(tags) {
+			t.Fatalf("tags are not sorted and unique: %q", tags)
+		}
+		if !o.Owns(tags) || !o.OwnsDescription(o.Description()) {
+			t.Fatal("does not own what it marked")
+		}
+		if got := lb.KeyFromTags(tags); got != lb.KeyTag(key) {
+			t.Fatalf("key %q reads back as %q", key, got)
+		}
+		other := o
+		other.Name = o.Name[:len(o.Name)-1] + "A"
+		if other.LoadBalancerName() == o.LoadBalancerName() {
+			t.Fatalf("two Gateways share the name %q", o.LoadBalancerName())
+		}
+	})
+}
+
+func TestOwner_doesNotOwnWhatIsMarkedForOthers(t *testing.T) {
+	t.Parallel()
+	o := lb.Owner{ClusterID: "blue", Controller: "gateway-api-openstack.dev/gateway-controller", Namespace: "infra", Name: "edge", UID: "u-1"}
+	for name, change := range map[string]func(*lb.Owner){
+		"another cluster":            func(o *lb.Owner) { o.ClusterID = "green" },
+		"another controller":         func(o *lb.Owner) { o.Controller = "example.com/other" },
+		"a Gateway of the same name": func(o *lb.Owner) { o.UID = "u-2" },
+		"a longer UID":               func(o *lb.Owner) { o.UID = "u-11" },
+	} {
+		other := o
+		change(&other)
+		if o.Owns(other.Tags(lb.KindLoadBalancer, "lb")) || o.OwnsDescription(other.Description()) {
+			t.Errorf("%s: owned", name)
+		}
+	}
+	for name, tags := range map[string][]string{
+		"half of the proof":   {o.Mark()},
+		"the other half":      {o.ControllerTag()},
+		"our name only":       {"gateway=infra/edge"},
+		"a later format":      {strings.Replace(o.Mark(), "/1=", "/2=", 1), o.ControllerTag()},
+		"nothing":             nil,
+		"the mark in a value": {"x=" + o.Mark(), o.ControllerTag()},
+	} {
+		if o.Owns(tags) {
+			t.Errorf("%s: owned", name)
+		}
+	}
+	if o.OwnsDescription(o.Mark()) || o.OwnsDescription("") || o.OwnsDescription("see "+o.Description()) {
+		t.Error("owns an incomplete description")
+	}
+}
