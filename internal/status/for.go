@@ -1,0 +1,431 @@
+package status
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+)
+
+// Input is all that statuses follow from.
+type Input struct {
+	// Controller is our controllerName.
+	Controller string
+	Gateway    *gwv1.Gateway
+	// Compiled says that Verdicts are the complete output of compile. Without it (the class has no usable parameters, the cloud
+	// facts could not be looked up) listeners and routes keep the statuses that they have, and Verdicts may hold one for the
+	// Gateway.
+	Compiled bool
+	Verdicts []Verdict
+	// Want is the wanted tree.
+	Want lb.Tree
+	// Have is what was observed last in this pass; nil when the cloud could not be read, which is not the same as Empty.
+	Have    *lb.Tree
+	Outcome Outcome
+}
+
+// Statuses are the statuses that a Gateway and its routes shall have. The conditions have no lastTransitionTime: whoever
+// writes them knows the old ones.
+type Statuses struct {
+	Gateway GatewayStatus
+	// KeepRoutes says that nothing is known of routes: none of their entries is written or removed.
+	KeepRoutes bool
+	Routes     []RouteStatus
+}
+
+// GatewayStatus is ours of a Gateway's status. Conditions and listener conditions of other types are not ours.
+type GatewayStatus struct {
+	Object     Object
+	Conditions []metav1.Condition
+	// Remove are condition types of ours that do not apply any more.
+	Remove []string
+	// KeepListeners says that nothing new is known of listeners.
+	KeepListeners bool
+	Listeners     []gwv1.ListenerStatus
+	Addresses     []gwv1.GatewayStatusAddress
+}
+
+// RouteStatus is ours of a route's status: the entries for this Gateway. Our entries for it that are not here are stale.
+type RouteStatus struct {
+	Object  Object
+	Parents []gwv1.RouteParentStatus
+}
+
+// For turns what is known after a pass into statuses. Equal input gives equal output, in a fixed order.
+//
+// It reads what the Gateway's status says already in two cases only, both when the cloud could not be read: published addresses
+// stay, and what was programmed for this generation still is.
+func For(in Input) Statuses {
+	out := Statuses{
+		Gateway: GatewayStatus{
+			Object: Object{Kind: KindGateway, Namespace: in.Gateway.Namespace, Name: in.Gateway.Name, Generation: in.Gateway.Generation},
+		},
+		KeepRoutes: !in.Compiled,
+	}
+	gw := &out.Gateway
+	verdicts := sortVerdicts(in.Verdicts)
+	var own []Condition
+	for _, v := range verdicts.gateway {
+		own = append(own, v.Conditions...)
+	}
+
+	var refused []string
+	if in.Compiled {
+		gw.Listeners, refused = listeners(in, verdicts.listeners)
+	} else {
+		gw.KeepListeners = true
+	}
+
+	accepted, known := find(own, string(gwv1.GatewayConditionAccepted))
+	switch {
+	case known:
+	case in.Compiled && len(refused) > 0:
+		accepted, known = GatewayListenersNotValid(refused, len(in.Gateway.Spec.Listeners)-len(refused)), true
+	case in.Compiled:
+		accepted, known = GatewayAccepted(), true
+	}
+
+	addresses := addressesOf(in)
+	for _, a := range addresses {
+		gw.Addresses = append(gw.Addresses, gwv1.GatewayStatusAddress{Type: new(gwv1.IPAddressType), Value: a})
+	}
+	var conditions []Condition
+	if known {
+		conditions = append(conditions, accepted)
+	}
+	conditions = append(conditions, programmed(in, accepted, addresses, gw.Listeners))
+	for _, c := range own {
+		if c.Type != string(gwv1.GatewayConditionAccepted) && c.Type != string(gwv1.GatewayConditionProgrammed) {
+			conditions = append(conditions, c)
+		}
+	}
+	gw.Conditions = stamp(conditions, in.Gateway.Generation)
+	if _, used := find(own, string(gwv1.GatewayConditionResolvedRefs)); in.Compiled && !used {
+		gw.Remove = append(gw.Remove, string(gwv1.GatewayConditionResolvedRefs))
+	}
+
+	if in.Compiled {
+		out.Routes = routes(in.Controller, verdicts.routes)
+	}
+	return out
+}
+
+type sorted struct {
+	gateway, routes []Verdict
+	listeners       map[gwv1.SectionName]Verdict
+}
+
+func sortVerdicts(all []Verdict) sorted {
+	out := sorted{listeners: map[gwv1.SectionName]Verdict{}}
+	for _, v := range all {
+		switch {
+		case v.Object.Kind == KindGateway && v.Listener != "":
+			out.listeners[v.Listener] = v
+		case v.Object.Kind == KindGateway:
+			out.gateway = append(out.gateway, v)
+		case v.Object.Kind == KindHTTPRoute && v.Parent != nil:
+			out.routes = append(out.routes, v)
+		}
+	}
+	return out
+}
+
+// routes groups the verdicts by route, in the order of namespace and name; parents keep their order.
+func routes(controller string, verdicts []Verdict) []RouteStatus {
+	var out []RouteStatus
+	at := map[[2]string]int{}
+	for _, v := range verdicts {
+		key := [2]string{v.Object.Namespace, v.Object.Name}
+		i, ok := at[key]
+		if !ok {
+			i = len(out)
+			at[key] = i
+			out = append(out, RouteStatus{Object: v.Object})
+		}
+		out[i].Parents = append(out[i].Parents, gwv1.RouteParentStatus{
+			ParentRef:      *v.Parent,
+			ControllerName: gwv1.GatewayController(controller),
+			Conditions:     stamp(v.Conditions, v.Object.Generation),
+		})
+	}
+	slices.SortFunc(out, func(a, b RouteStatus) int {
+		return cmp.Or(strings.Compare(a.Object.Namespace, b.Object.Namespace), strings.Compare(a.Object.Name, b.Object.Name))
+	})
+	return out
+}
+
+// listeners makes one entry per listener of the spec, in its order, and names those that compile refused.
+func listeners(in Input, verdicts map[gwv1.SectionName]Verdict) (out []gwv1.ListenerStatus, refused []string) {
+	for i := range in.Gateway.Spec.Listeners {
+		l := &in.Gateway.Spec.Listeners[i]
+		v := verdicts[l.Name]
+		var conditions []Condition
+		take := func(t gwv1.ListenerConditionType, otherwise Condition) Condition {
+			c, ok := find(v.Conditions, string(t))
+			if !ok {
+				c = otherwise
+			}
+			conditions = append(conditions, c)
+			return c
+		}
+		accepted := take(gwv1.ListenerConditionAccepted, condition(gwv1.ListenerConditionAccepted,
+			metav1.ConditionUnknown, gwv1.ListenerReasonPending, "The listener was not looked at yet."))
+		if accepted.Status == metav1.ConditionFalse {
+			refused = append(refused, string(l.Name))
+		}
+		take(gwv1.ListenerConditionProgrammed, listenerProgram(in, l, v))
+		take(gwv1.ListenerConditionResolvedRefs, condition(gwv1.ListenerConditionResolvedRefs,
+			metav1.ConditionTrue, gwv1.ListenerReasonResolvedRefs, "All references are resolved."))
+		take(gwv1.ListenerConditionConflicted, condition(gwv1.ListenerConditionConflicted,
+			metav1.ConditionFalse, gwv1.ListenerReasonNoConflicts, "No other listener stands in the way."))
+		for _, c := range v.Conditions {
+			if _, ok := find(conditions, c.Type); !ok {
+				conditions = append(conditions, c)
+			}
+		}
+		kinds := v.SupportedKinds
+		if kinds == nil {
+			// The CRD wants the list to be there, though it may be empty.
+			kinds = []gwv1.RouteGroupKind{}
+		}
+		out = append(out, gwv1.ListenerStatus{
+			Name:           l.Name,
+			SupportedKinds: kinds,
+			AttachedRoutes: v.AttachedRoutes,
+			Conditions:     stamp(conditions, in.Gateway.Generation),
+		})
+	}
+	return out, refused
+}
+
+// listenerProgram is a listener's Programmed condition.
+func listenerProgram(in Input, l *gwv1.Listener, v Verdict) Condition {
+	if why := unprogrammable(v); why != "" {
+		return listenerNotProgrammed(gwv1.ListenerReasonInvalid, why)
+	}
+	if in.Outcome.Kind == Programmed {
+		return listenerProgrammed()
+	}
+	if in.Have == nil {
+		if wasProgrammed(listenerConditions(in.Gateway, l.Name), string(gwv1.ListenerConditionProgrammed), in.Gateway.Generation) {
+			return listenerProgrammed()
+		}
+		return listenerNotProgrammed(gwv1.ListenerReasonPending, "The cloud could not be read: "+in.Outcome.sentence())
+	}
+	for i := range in.Have.Listeners {
+		have := &in.Have.Listeners[i]
+		if have.Port != int(l.Port) {
+			continue
+		}
+		switch {
+		case serves(in.Have.Meta) && serves(have.Meta):
+			return listenerProgrammed()
+		case have.ProvisioningStatus == lb.Errored:
+			return listenerNotProgrammed(gwv1.ListenerReasonInvalid,
+				fmt.Sprintf("Octavia listener %s is in ERROR: %s", have.ID, in.Outcome.sentence()))
+		}
+	}
+	return listenerNotProgrammed(gwv1.ListenerReasonPending, "The load balancer does not listen on this port yet: "+in.Outcome.sentence())
+}
+
+// unprogrammable says why compile put nothing of a listener into the tree, "" when it did.
+func unprogrammable(v Verdict) string {
+	if c, ok := find(v.Conditions, string(gwv1.ListenerConditionAccepted)); ok && c.Status == metav1.ConditionFalse {
+		return "The listener is not accepted: " + c.Message
+	}
+	if c, ok := find(v.Conditions, string(gwv1.ListenerConditionConflicted)); ok && c.Status == metav1.ConditionTrue {
+		return "The listener conflicts with another one: " + c.Message
+	}
+	// Unknown route kinds leave a listener that works for the others; what TLS needs does not.
+	if c, ok := find(v.Conditions, string(gwv1.ListenerConditionResolvedRefs)); ok && c.Status == metav1.ConditionFalse &&
+		(c.Reason != string(gwv1.ListenerReasonInvalidRouteKinds) || len(v.SupportedKinds) == 0) {
+		return "A reference of the listener cannot be used: " + c.Message
+	}
+	return ""
+}
+
+// programmed is the Gateway's Programmed condition.
+func programmed(in Input, accepted Condition, addresses []string, listeners []gwv1.ListenerStatus) Condition {
+	o := in.Outcome
+	reason := func(otherwise gwv1.GatewayConditionReason) gwv1.GatewayConditionReason {
+		return gwv1.GatewayConditionReason(cmp.Or(o.Reason, string(otherwise)))
+	}
+	ready := "The load balancer serves on " + strings.Join(addresses, ", ") + "."
+
+	if accepted.Status == metav1.ConditionFalse {
+		return gatewayNotProgrammed(reason(gwv1.GatewayReasonInvalid), "The Gateway is not accepted: "+accepted.Message)
+	}
+	if o.Kind == UserFault {
+		return gatewayNotProgrammed(reason(gwv1.GatewayReasonInvalid), o.sentence())
+	}
+	if in.Have == nil && o.Kind != Programmed {
+		// Nobody knows. What was true for this generation is kept, so that an outage of the cloud API does not look
+		// like an outage of the Gateway.
+		if wasProgrammed(in.Gateway.Status.Conditions, string(gwv1.GatewayConditionProgrammed), in.Gateway.Generation) {
+			return gatewayProgrammed(ready + " The last check failed: " + o.sentence())
+		}
+		return gatewayNotProgrammed(reason(unreadReason(o.Kind)), o.sentence())
+	}
+	switch o.Kind {
+	case Programmed, Pending, Retry:
+		switch {
+		case o.Kind != Programmed && !serving(in, listeners):
+			return gatewayNotProgrammed(reason(gwv1.GatewayReasonPending), o.sentence())
+		case len(addresses) == 0:
+			return gatewayNotProgrammed(reason(gwv1.GatewayReasonAddressNotAssigned), "The load balancer has no address yet: "+o.sentence())
+		case o.Kind == Retry:
+			return gatewayProgrammed(ready + " The last change could not be made yet: " + o.sentence())
+		}
+		// Pending says the same as Programmed: a Gateway that serves does not flap because its members change.
+		return gatewayProgrammed(ready)
+	case OperatorFault:
+		return gatewayNotProgrammed(reason(gwv1.GatewayReasonNoResources), o.sentence())
+	default:
+		return gatewayNotProgrammed(reason(gwv1.GatewayReasonInvalid), o.sentence())
+	}
+}
+
+func unreadReason(kind OutcomeKind) gwv1.GatewayConditionReason {
+	switch kind {
+	case OperatorFault:
+		return gwv1.GatewayReasonNoResources
+	case Conflict, Broken:
+		return gwv1.GatewayReasonInvalid
+	default:
+		return gwv1.GatewayReasonPending
+	}
+}
+
+// serving says whether the load balancer works with all listeners that it shall have, though it may be changing.
+func serving(in Input, listeners []gwv1.ListenerStatus) bool {
+	if in.Have.Empty() || !serves(in.Have.Meta) {
+		return false
+	}
+	for _, l := range listeners {
+		for _, c := range l.Conditions {
+			if c.Type == string(gwv1.ListenerConditionProgrammed) && c.Status != metav1.ConditionTrue && c.Reason == string(gwv1.ListenerReasonPending) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func serves(m lb.Meta) bool {
+	return m.ProvisioningStatus == lb.Active || m.ProvisioningStatus == lb.PendingUpdate
+}
+
+// addressesOf are the addresses to publish: the floating IP when one is wanted, else the VIP. A published address goes only when
+// it is known to be gone.
+func addressesOf(in Input) []string {
+	if len(in.Outcome.Addresses) > 0 {
+		return in.Outcome.Addresses
+	}
+	var published []string
+	for _, a := range in.Gateway.Status.Addresses {
+		published = append(published, a.Value)
+	}
+	have := in.Have
+	switch {
+	case have == nil:
+		return published
+	case have.FloatingIP != nil && have.FloatingIP.Address != "" && (have.Empty() || in.Want.FloatingIP != nil && have.FloatingIP.PortID == have.VIP.PortID):
+		// Also while the load balancer is made anew: it will get the same floating IP.
+		return []string{have.FloatingIP.Address}
+	case have.Empty():
+		return nil
+	case in.Want.FloatingIP == nil && !in.Want.Empty() && have.VIP.Address != "" && have.ProvisioningStatus != lb.PendingCreate:
+		return []string{have.VIP.Address}
+	default:
+		// Not attached yet, or on its way out.
+		return published
+	}
+}
+
+// sentence is what an outcome says, never empty.
+func (o Outcome) sentence() string {
+	if o.Message != "" {
+		return o.Message
+	}
+	switch o.Kind {
+	case Programmed:
+		return "Octavia has the whole configuration."
+	case Pending:
+		return "Octavia is at work."
+	case Retry:
+		return "The cloud did not answer as expected; this is tried again."
+	case UserFault:
+		return "The Gateway asks for something that cannot be had."
+	case OperatorFault:
+		return "The cloud refuses what is needed; its operator must act."
+	case Conflict:
+		return "Something that this Gateway does not own stands in the way."
+	case Broken:
+		return "The load balancer is in ERROR."
+	}
+	return "The state is not known yet."
+}
+
+func wasProgrammed(conditions []metav1.Condition, conditionType string, generation int64) bool {
+	for _, c := range conditions {
+		if c.Type == conditionType {
+			return c.Status == metav1.ConditionTrue && c.ObservedGeneration == generation
+		}
+	}
+	return false
+}
+
+func listenerConditions(gw *gwv1.Gateway, name gwv1.SectionName) []metav1.Condition {
+	for i := range gw.Status.Listeners {
+		if gw.Status.Listeners[i].Name == name {
+			return gw.Status.Listeners[i].Conditions
+		}
+	}
+	return nil
+}
+
+func find(conditions []Condition, conditionType string) (Condition, bool) {
+	for _, c := range conditions {
+		if c.Type == conditionType {
+			return c, true
+		}
+	}
+	return Condition{}, false
+}
+
+// Stamp gives conditions the generation that they were found for, and keeps messages within the limit of the API.
+func Stamp(conditions []Condition, generation int64) []metav1.Condition {
+	return stamp(conditions, generation)
+}
+
+func stamp(conditions []Condition, generation int64) []metav1.Condition {
+	out := make([]metav1.Condition, 0, len(conditions))
+	for _, c := range conditions {
+		out = append(out, metav1.Condition{
+			Type: c.Type, Status: c.Status, Reason: c.Reason, Message: limit(c.Message), ObservedGeneration: generation,
+		})
+	}
+	return out
+}
+
+// MaxMessage is the limit of the API for the message of a condition, in characters.
+const MaxMessage = 32768
+
+// limit cuts a message to MaxMessage characters.
+func limit(message string) string {
+	if len(message) <= MaxMessage {
+		return message
+	}
+	message = strings.ToValidUTF8(message, "�")
+	runes := []rune(message)
+	if len(runes) <= MaxMessage {
+		return message
+	}
+	const end = " [...]"
+	return string(runes[:MaxMessage-len(end)]) + end
+}

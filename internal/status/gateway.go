@@ -1,0 +1,63 @@
+package status
+
+import (
+	"fmt"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+)
+
+// GatewayAccepted is the normal case.
+func GatewayAccepted() Condition {
+	return condition(gwv1.GatewayConditionAccepted, metav1.ConditionTrue, gwv1.GatewayReasonAccepted,
+		"The Gateway is valid and is programmed by gateway-api-openstack.")
+}
+
+// GatewayListenersNotValid says which listeners are refused. The Gateway as a whole is accepted as long as one is left.
+func GatewayListenersNotValid(refused []string, valid int) Condition {
+	status, rest := metav1.ConditionTrue, "All others are programmed."
+	if valid == 0 {
+		status, rest = metav1.ConditionFalse, "No listener is left to program."
+	}
+	return condition(gwv1.GatewayConditionAccepted, status, gwv1.GatewayReasonListenersNotValid,
+		fmt.Sprintf("Refused, see their conditions: listener %s. %s", strings.Join(refused, ", "), rest))
+}
+
+// GatewayInvalidParameters is for Gateways whose class has no usable configuration.
+func GatewayInvalidParameters(message string) Condition {
+	return condition(gwv1.GatewayConditionAccepted, metav1.ConditionFalse, gwv1.GatewayReasonInvalidParameters,
+		"The parameters of the GatewayClass cannot be used: "+message)
+}
+
+// GatewayUnsupportedAddress is for spec.addresses that Octavia cannot give.
+func GatewayUnsupportedAddress(message string) Condition {
+	return condition(gwv1.GatewayConditionAccepted, metav1.ConditionFalse, gwv1.GatewayReasonUnsupportedAddress, message)
+}
+
+// GatewayInvalid is for a Gateway that cannot be served as it is.
+func GatewayInvalid(message string) Condition {
+	return condition(gwv1.GatewayConditionAccepted, metav1.ConditionFalse, gwv1.GatewayReasonInvalid, message)
+}
+
+// GatewayPending is for a Gateway that was not looked at yet.
+func GatewayPending(message string) Condition {
+	return condition(gwv1.GatewayConditionAccepted, metav1.ConditionUnknown, gwv1.GatewayReasonPending, message)
+}
+
+func gatewayProgrammed(message string) Condition {
+	return condition(gwv1.GatewayConditionProgrammed, metav1.ConditionTrue, gwv1.GatewayReasonProgrammed, message)
+}
+
+func gatewayNotProgrammed(reason gwv1.GatewayConditionReason, message string) Condition {
+	return condition(gwv1.GatewayConditionProgrammed, metav1.ConditionFalse, reason, message)
+}
+
+func listenerProgrammed() Condition {
+	return condition(gwv1.ListenerConditionProgrammed, metav1.ConditionTrue, gwv1.ListenerReasonProgrammed,
+		"The load balancer listens on this port.")
+}
+
+func listenerNotProgrammed(reason gwv1.ListenerConditionReason, message string) Condition {
+	return condition(gwv1.ListenerConditionProgrammed, metav1.ConditionFalse, reason, message)
+}
