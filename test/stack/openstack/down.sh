@@ -38,4 +38,4 @@ done
 for n in $NS $CLIENT; do
 	[ ! -e "/run/netns/$n" ] || ip netns del "$n"
 done
-rm -rf "$STATE"
+rm -rf "$STATE" "$RUN/facts.env"

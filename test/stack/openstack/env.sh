@@ -43,11 +43,12 @@ die_log() {
 
 need_root() { [ "$(id -u)" = 0 ] || die "this makes network namespaces and mounts: run it as root"; }
 
-# in_cloud COMMAND...: runs it in the cloud's network, mounts, processes and root file system.
+# in_cloud COMMAND...: runs it in the cloud's network, mounts, processes and root file system (without the lock of up.sh, which
+# a command that outlives a killed up.sh must not hold).
 in_cloud() {
 	nsenter --target "$(cat "$STATE/pid")" --mount --uts --ipc --net --pid --root --wd -- \
 		env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
-		PYTHONPATH=/usr/local/lib/gao API=$API MGMT=$MGMT PUBLIC=$PUBLIC DEMO_CIDR=$DEMO_CIDR "$@"
+		PYTHONPATH=/usr/local/lib/gao API=$API MGMT=$MGMT PUBLIC=$PUBLIC DEMO_CIDR=$DEMO_CIDR "$@" 8>&-
 }
 
 # cloud_runs: whether the first process of the cloud is there (and is ours: a pid may be used again).

@@ -6,7 +6,7 @@ cloud_runs || die "the cloud is not up"
 kubernetes=$RUN/kubernetes
 {
 	echo "# Written by test/stack; for sourcing."
-	in_cloud python3 /usr/local/lib/gao/facts.py
+	in_cloud python3 - <"$here/cloud/facts.py"
 	echo "GAO_RELEASE=$RELEASE"
 	echo "GAO_CLOUD_NAMESPACE=$NS"
 	echo "GAO_CLIENT_NAMESPACE=$CLIENT"

@@ -116,5 +116,5 @@ esac
 mkdir -p "$BASE"
 exec 9>"$BASE/lock"
 flock -w 1800 9 || die "another build of $BASE has not ended after 30 minutes"
-[ -d "$BASE/root" ] || unshare --mount --pid --fork --kill-child -- "$0" --root 9>&-
-[ -d "$SCHEMA" ] || unshare --mount --pid --net --fork --kill-child -- "$0" --schema 9>&-
+[ -d "$BASE/root" ] || setpriv --pdeathsig KILL unshare --mount --pid --fork --kill-child -- "$0" --root 9>&-
+[ -d "$SCHEMA" ] || setpriv --pdeathsig KILL unshare --mount --pid --net --fork --kill-child -- "$0" --schema 9>&-

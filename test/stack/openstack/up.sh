@@ -11,7 +11,7 @@ infrastructure=(mariadb rabbitmq)
 apis=(keystone neutron barbican octavia-api)
 workers=(octavia-worker octavia-health-manager)
 
-service() { in_cloud /usr/local/lib/gao/service "$@" 8>&-; }
+service() { in_cloud /usr/local/lib/gao/service "$@"; }
 
 # answers SERVICE URL: waits for an API, says why if it does not come.
 answers() {
@@ -51,6 +51,8 @@ boot() {
 	sleep 0.2 # it changes its root right after it has told its pid
 }
 
+# client: somebody on the public network, who knows the way to the tenant's networks too (as over a VPN), so that VIPs can be
+# tried from outside.
 client() {
 	[ -e "/run/netns/$CLIENT" ] || ip netns add $CLIENT
 	ip -n $CLIENT link set lo up
@@ -59,13 +61,14 @@ client() {
 	ip -n $CLIENT addr replace "$PUBLIC.10/24" dev eth0
 	ip -n $CLIENT link set eth0 up
 	ip -n $CLIENT route replace default via "$PUBLIC.1"
+	ip -n $CLIENT route replace "$DEMO_CIDR" via "$1"
 }
 
 if cloud_runs && [ "$(cat "$STATE/release")" != "$RELEASE" ]; then
 	die "the cloud of $(cat "$STATE/release") is up: take it down first"
 fi
-"$here/packages.sh"
-"$here/root.sh" 8>&-
+"$here/packages.sh" 8>&-
+setpriv --pdeathsig KILL "$here/root.sh" 8>&-
 cloud_runs && [ -e "$STATE/ready" ] || boot
 
 service start "${infrastructure[@]}"
@@ -82,12 +85,13 @@ if [ ! -e "$STATE/clouds.yaml" ]; then
 	say "users and networks made"
 fi
 service start "${workers[@]}"
-client
 answers keystone "http://$API:5000/v3"
 answers neutron "http://$API:9696/"
 answers barbican "http://$API:9311/"
 answers octavia-api "http://$API:9876/"
-in_cloud python3 /usr/local/lib/gao/settled.py 2>"$LOG/settled.log" || die_log "$LOG/settled.log" "a service of the cloud did not settle"
+router=$(in_cloud python3 - <"$here/cloud/settled.py" 2>"$LOG/settled.log") ||
+	die_log "$LOG/settled.log" "a service of the cloud did not settle"
+client "$router"
 touch "$STATE/ready"
 "$here/facts.sh"
 say "the cloud is up: $STATE/clouds.yaml"

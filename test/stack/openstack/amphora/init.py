@@ -175,7 +175,7 @@ class Init:
                 if s is self.control:
                     self.answer()
                 elif s is self.syslog:
-                    os.write(1, s.recv(65536).rstrip(b'\n') + b'\n')
+                    os.write(1, s.recv(65536).rstrip(b'\n\0') + b'\n')
                 else:
                     s.recv(4096)
             self.reap()

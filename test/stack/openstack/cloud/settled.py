@@ -1,5 +1,5 @@
-"""Waits until the worker takes its queue, the health manager listens, and the router carries the public network."""
-import os
+"""Waits until the worker takes its queue, the health manager listens, and the router is on the public network; prints the router's
+address there."""
 import subprocess
 
 from client import Project, wait_for
@@ -22,9 +22,11 @@ demo = Project('demo', 'demo')
 def router():
     r = demo.one('routers', 'name=demo-router')
     address = r['external_gateway_info']['external_fixed_ips'][0]['ip_address']
-    return subprocess.run(['curl', '-s', '--connect-timeout', '1', f'http://{address}:1/'], capture_output=True).returncode == 7
+    refused = 7  # of curl: somebody is at that address
+    r = subprocess.run(['curl', '-s', '--connect-timeout', '1', f'http://{address}:1/'], capture_output=True)
+    return address if r.returncode == refused else None
 
 
 wait_for('octavia-worker', worker, 90)
 wait_for('octavia-health-manager', health_manager, 60)
-wait_for('the router of the public network', router, 60)
+print(wait_for('the router of the public network', router, 60))
