@@ -1,0 +1,214 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/plan"
+)
+
+// Progress is how far a plan came. A plan whose Remaining is not zero is not continued: the next pass observes and plans
+// again.
+type Progress struct {
+	Done, Remaining int
+	// Pending says that the load balancer is still busy with the last step.
+	Pending bool
+	// Superseded says that newer input ended the plan.
+	Superseded bool
+	// RequeueAfter is when to come back; zero when there is nothing to come back for.
+	RequeueAfter time.Duration
+}
+
+// Polling: an accepted write is ACTIVE after one to several seconds, a new load balancer after minutes. The next look
+// comes after a fifth of the time that has passed, so what is waited too long is about a tenth on average.
+const (
+	firstLook    = 400 * time.Millisecond
+	shortestWait = 250 * time.Millisecond
+	longestWait  = 10 * time.Second
+)
+
+func nextLook(waited time.Duration) time.Duration {
+	return min(max(waited/5, shortestWait), longestWait)
+}
+
+// Apply runs steps in order, one write at a time, until the plan is done, the slice is used, or superseded says that
+// newer input has arrived. After each step that locks the load balancer it polls until Octavia has finished it and looks
+// at the object that was changed: an ACTIVE load balancer can have children in ERROR, which ends the plan as Broken.
+//
+// have follows the cloud. After an error it may not, and must be observed again.
+func (c *Client) Apply(ctx context.Context, have *lb.Tree, steps []plan.Step, slice time.Duration, superseded func() bool) (Progress, error) {
+	p := Progress{Remaining: len(steps)}
+	known := knownErrors(have)
+	deadline := c.opts.Clock.Now().Add(slice)
+	if have.ProvisioningStatus.Pending() {
+		p.Pending, p.RequeueAfter = true, time.Second
+		return p, nil
+	}
+	for i, s := range steps {
+		if i > 0 && superseded != nil && superseded() {
+			p.Superseded, p.RequeueAfter = true, time.Millisecond
+			return p, nil
+		}
+		if i > 0 && !c.opts.Clock.Now().Before(deadline) {
+			p.RequeueAfter = time.Millisecond
+			return p, nil
+		}
+		if have.ProvisioningStatus == lb.Errored && s.Locks() && s.Verb != plan.Delete {
+			return p, errored("load balancer", have.ID)
+		}
+		if err := c.Do(ctx, have, s); err != nil {
+			return p, err
+		}
+		p.Done, p.Remaining = i+1, len(steps)-i-1
+		if !s.Locks() {
+			continue
+		}
+		wait, err := c.settle(ctx, have, s, deadline, known)
+		if err != nil {
+			return p, err
+		}
+		if wait > 0 {
+			p.Pending, p.RequeueAfter = true, wait
+			return p, nil
+		}
+	}
+	if len(known) > len(have.Foreign) && !have.Empty() {
+		// Something was in ERROR before: the plan may have repaired it, or not.
+		return p, c.checkChildren(ctx, have, foreignIDs(have))
+	}
+	return p, nil
+}
+
+// knownErrors are the children whose ERROR is no news: those that were observed in it, and those of others.
+func knownErrors(have *lb.Tree) map[string]bool {
+	known := foreignIDs(have)
+	for _, m := range childMetas(*have) {
+		if m.ProvisioningStatus == lb.Errored {
+			known[m.ID] = true
+		}
+	}
+	return known
+}
+
+func foreignIDs(have *lb.Tree) map[string]bool {
+	ids := map[string]bool{}
+	for _, f := range have.Foreign {
+		ids[f.ID] = true
+	}
+	return ids
+}
+
+// settle polls until the load balancer is ACTIVE (or gone, after its deletion) and then checks what the step changed. It
+// returns after how long to come back when the deadline was met first.
+func (c *Client) settle(ctx context.Context, have *lb.Tree, s plan.Step, deadline time.Time, known map[string]bool) (time.Duration, error) {
+	id, clock := have.ID, c.opts.Clock
+	deleting := s.Kind == lb.KindLoadBalancer && s.Verb == plan.Delete
+	if deleting {
+		id = s.Ref.ID
+	}
+	started := clock.Now()
+	for wait := firstLook; ; wait = nextLook(clock.Now().Sub(started)) {
+		if clock.Now().Add(wait).After(deadline) {
+			return max(wait, time.Second), nil
+		}
+		if err := clock.Sleep(ctx, wait); err != nil {
+			return 0, classify(octavia, "wait for", "load balancer "+id, err)
+		}
+		status, exists, err := c.Status(ctx, id)
+		switch {
+		case err != nil:
+			return 0, err
+		case !exists && deleting:
+			return 0, nil
+		case !exists:
+			return 0, &Error{Class: Stale, Reason: ReasonNotFound, Op: "wait for", Resource: "load balancer " + id, Message: "it is gone"}
+		case status.Pending():
+			continue
+		case deleting && status == lb.Active:
+			// The delete was accepted a moment ago and does not show yet, or somebody undid it.
+			continue
+		}
+		have.ProvisioningStatus = status
+		if status == lb.Errored {
+			return 0, errored("load balancer", id)
+		}
+		return 0, c.checkChild(ctx, have, s, known)
+	}
+}
+
+func errored(kind, id string) error {
+	return &Error{Class: Broken, Reason: ReasonErrored, Op: "use", Resource: kind + " " + id,
+		Message: "its provisioning status is ERROR: see Octavia's logs; an operator can fail over the load balancer"}
+}
+
+// checkChild looks at the object that a step changed, with one cheap list; at all children after a create.
+func (c *Client) checkChild(ctx context.Context, have *lb.Tree, s plan.Step, known map[string]bool) error {
+	switch s.Kind {
+	case lb.KindLoadBalancer:
+		if s.Verb != plan.Create {
+			return nil
+		}
+		return c.checkChildren(ctx, have, known)
+	case lb.KindListener, lb.KindPolicy, lb.KindRule:
+		// Whatever breaks HAProxy's configuration shows in the listener.
+		return c.checkStatuses(ctx, "listener", "/listeners", "listeners", url.Values{"loadbalancer_id": {have.ID}}, known)
+	default:
+		return c.checkStatuses(ctx, "pool", "/pools", "pools", url.Values{"loadbalancer_id": {have.ID}}, known)
+	}
+}
+
+// checkChildren looks for children in ERROR: Octavia keeps the load balancer ACTIVE then. Four lists. Whoever has just
+// observed the tree sees the same in it, with Errored.
+func (c *Client) checkChildren(ctx context.Context, have *lb.Tree, known map[string]bool) error {
+	mark, err := markFilter(have.Owner)
+	if err != nil {
+		return err
+	}
+	for _, l := range []struct {
+		kind, path string
+		query      url.Values
+	}{
+		{"listener", "listeners", url.Values{"loadbalancer_id": {have.ID}}},
+		{"pool", "pools", url.Values{"loadbalancer_id": {have.ID}}},
+		{"L7 policy", "l7policies", url.Values{"tags": {mark}}},
+		{"health monitor", "healthmonitors", url.Values{"tags": {mark}}},
+	} {
+		if err := c.checkStatuses(ctx, l.kind, "/"+l.path, l.path, l.query, known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *Client) checkStatuses(ctx context.Context, kind, path, key string, query url.Values, known map[string]bool) error {
+	query["fields"] = []string{"id", "name", "provisioning_status"}
+	found, err := list[wireMeta](ctx, c, octavia, path, key, kind+" statuses", query)
+	if err != nil {
+		return err
+	}
+	slices.SortFunc(found, func(a, b wireMeta) int { return strings.Compare(a.ID, b.ID) })
+	for _, m := range found {
+		if m.ProvisioningStatus == lb.Errored && !known[m.ID] {
+			return errored(kind, m.ID)
+		}
+	}
+	return nil
+}
+
+// Errored is the Broken error for an observed tree that has an object in ERROR, nil when it has none.
+func Errored(t lb.Tree) error {
+	if t.ProvisioningStatus == lb.Errored {
+		return errored("load balancer", t.ID)
+	}
+	for _, m := range childMetas(t) {
+		if m.ProvisioningStatus == lb.Errored {
+			return errored("child", fmt.Sprintf("%s %q", m.ID, m.Name))
+		}
+	}
+	return nil
+}

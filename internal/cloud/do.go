@@ -1,0 +1,461 @@
+package cloud
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/plan"
+)
+
+// Do makes the one writing call of a step and then changes have as the cloud was changed, with the ids that it gave.
+// It never repeats a call: after an error the outcome may be unknown, and only a new observation can tell.
+//
+// What is gone already counts as deleted. A cascade is refused while have names foreign children.
+func (c *Client) Do(ctx context.Context, have *lb.Tree, s plan.Step) error {
+	e := execution{c, have, &s}
+	var err error
+	switch s.Kind {
+	case lb.KindLoadBalancer:
+		err = e.loadBalancer(ctx)
+	case lb.KindListener:
+		err = e.listener(ctx)
+	case lb.KindPool:
+		err = e.pool(ctx)
+	case lb.KindMembers:
+		err = e.members(ctx)
+	case lb.KindMonitor:
+		err = e.monitor(ctx)
+	case lb.KindPolicy:
+		err = e.policy(ctx)
+	case lb.KindRule:
+		err = e.rule(ctx)
+	case lb.KindFloatingIP:
+		err = e.floatingIP(ctx)
+	default:
+		err = planError("a step has the unknown kind %q", s.Kind)
+	}
+	if err != nil {
+		return err
+	}
+	return record(have, s)
+}
+
+func planError(format string, args ...any) error {
+	return &Error{Class: Stale, Reason: ReasonPlan, Message: fmt.Sprintf(format, args...)}
+}
+
+// execution is one step under way.
+type execution struct {
+	*Client
+	have *lb.Tree
+	step *plan.Step
+}
+
+// write sends the step's call. key names the object in the body and in the answer.
+func (e execution) write(ctx context.Context, path, what, key string, body attributes, out any) error {
+	r := call{service: octavia, path: path, op: string(e.step.Verb), what: what, out: out}
+	switch e.step.Verb {
+	case plan.Create:
+		r.method = http.MethodPost
+	case plan.Update:
+		r.method = http.MethodPut
+	case plan.Delete:
+		r.method = http.MethodDelete
+		return gone(e.do(ctx, r))
+	default:
+		return planError("a step has the unknown verb %q", e.step.Verb)
+	}
+	r.body = attributes{key: body}
+	return e.do(ctx, r)
+}
+
+// gone takes "not found" as deleted.
+func gone(err error) error {
+	if ReasonOf(err) == ReasonNotFound {
+		return nil
+	}
+	return err
+}
+
+func (e execution) loadBalancer(ctx context.Context) error {
+	t := e.step.Tree
+	if e.step.Verb != plan.Delete && t == nil {
+		return planError("a step for a load balancer has no tree")
+	}
+	switch e.step.Verb {
+	case plan.Create:
+		body, err := bareLoadBalancer(t), error(nil)
+		if !e.singly.Load() {
+			if body, err = fullLoadBalancer(t); err != nil {
+				return err
+			}
+		}
+		var out struct{ LoadBalancer wireLoadBalancer }
+		if err := e.write(ctx, "/loadbalancers", "load balancer "+t.Name, "loadbalancer", body, &out); err != nil {
+			if class := ClassOf(err); class == UserFault || class == OperatorFault {
+				e.facts.clear() // What was resolved by name may have another id by now.
+			}
+			return err
+		}
+		e.step.Tree = created(t, out.LoadBalancer, e.singly.Load())
+		e.step.Ref.ID = out.LoadBalancer.ID
+		return nil
+	case plan.Update:
+		id := orID(e.step.Ref.ID, e.have.ID)
+		body, err := loadBalancerAttributes(t).only(e.step.Fields)
+		if err != nil {
+			return err
+		}
+		return e.write(ctx, "/loadbalancers/"+element(id), "load balancer "+id, "loadbalancer", body, nil)
+	default:
+		id := orID(e.step.Ref.ID, e.have.ID)
+		if n := len(e.have.Foreign); n > 0 {
+			return &Error{Class: Conflict, Reason: ReasonForeign, Op: "delete", Resource: "load balancer " + id,
+				Message: fmt.Sprintf("%d objects below it were not made by this controller; first is %s %s", n, e.have.Foreign[0].Kind, e.have.Foreign[0].ID)}
+		}
+		if id != e.have.ID || !e.have.Owner.Owns(e.have.Tags) {
+			return &Error{Class: Conflict, Reason: ReasonOwnership, Op: "delete", Resource: "load balancer " + id,
+				Message: "it does not carry the mark of this Gateway"}
+		}
+		return gone(e.do(ctx, call{service: octavia, method: http.MethodDelete, path: "/loadbalancers/" + element(id),
+			query: url.Values{"cascade": {"true"}}, op: "delete", what: "load balancer " + id}))
+	}
+}
+
+func orID(ids ...string) string {
+	for _, id := range ids {
+		if id != "" {
+			return id
+		}
+	}
+	return ""
+}
+
+// created is the wanted tree with what the answer to its create says. Children are found by their keys.
+func created(want *lb.Tree, w wireLoadBalancer, bare bool) *lb.Tree {
+	t := w.model(want.Owner)
+	t.Key, t.Tags = want.Key, want.Tags
+	if w.Tags != nil {
+		t.Tags = w.wireMeta.model().Tags
+	}
+	t.VIP.SubnetID = orID(t.VIP.SubnetID, want.VIP.SubnetID)
+	t.FloatingIP = nil
+	if bare {
+		return &t
+	}
+	answered := map[lb.Kind]map[string]wireMeta{lb.KindListener: {}, lb.KindPool: {}, lb.KindPolicy: {}}
+	note := func(kind lb.Kind, m wireMeta) { answered[kind][lb.KeyFromTags(m.Tags)] = m }
+	for _, l := range w.Listeners {
+		note(lb.KindListener, l.wireMeta)
+		for _, p := range l.Policies {
+			note(lb.KindPolicy, p.wireMeta)
+		}
+	}
+	for _, p := range w.Pools {
+		note(lb.KindPool, p.wireMeta)
+	}
+	adopt := func(kind lb.Kind, m lb.Meta) lb.Meta {
+		m.ID = answered[kind][lb.KeyTag(m.Key)].ID
+		m.ProvisioningStatus = lb.PendingCreate
+		return m
+	}
+	names := poolNames(want.Pools)
+	for _, p := range want.Pools {
+		p.Meta = adopt(lb.KindPool, p.Meta)
+		p.Name = names[p.Key]
+		t.Pools = append(t.Pools, p)
+	}
+	for _, l := range want.Listeners {
+		l.Meta = adopt(lb.KindListener, l.Meta)
+		policies := make([]lb.Policy, 0, len(l.Policies))
+		for _, p := range l.Policies {
+			p.Meta = adopt(lb.KindPolicy, p.Meta)
+			policies = append(policies, p)
+		}
+		l.Policies = policies
+		t.Listeners = append(t.Listeners, l)
+	}
+	return &t
+}
+
+func (e execution) listener(ctx context.Context) error {
+	l := e.step.ListenerTo
+	if e.step.Verb == plan.Delete {
+		id, err := e.id(lb.KindListener, e.step.Ref)
+		if err != nil {
+			return err
+		}
+		return e.write(ctx, "/listeners/"+element(id), "listener "+id, "", nil, nil)
+	}
+	if l == nil {
+		return planError("a step for a listener has no listener")
+	}
+	pool, err := e.poolID(l.DefaultPool)
+	if err != nil {
+		return err
+	}
+	all := listenerAttributes(e.have.Owner, l, pool)
+	if e.step.Verb == plan.Create {
+		body := all.forCreate()
+		body["loadbalancer_id"], body["protocol"], body["protocol_port"] = e.have.ID, l.Protocol, l.Port
+		var out struct{ Listener wireMeta }
+		err := e.write(ctx, "/listeners", fmt.Sprintf("listener for port %d", l.Port), "listener", body, &out)
+		copied := *l
+		copied.ID, copied.Policies = out.Listener.ID, nil
+		e.step.ListenerTo, e.step.Ref.ID = &copied, out.Listener.ID
+		return err
+	}
+	id, err := e.id(lb.KindListener, e.step.Ref)
+	if err != nil {
+		return err
+	}
+	body, err := all.only(e.step.Fields)
+	if err != nil {
+		return err
+	}
+	return e.write(ctx, "/listeners/"+element(id), "listener "+id, "listener", body, nil)
+}
+
+func (e execution) pool(ctx context.Context) error {
+	p := e.step.Pool
+	if e.step.Verb == plan.Delete {
+		id, err := e.id(lb.KindPool, e.step.Ref)
+		if err != nil {
+			return err
+		}
+		return e.write(ctx, "/pools/"+element(id), "pool "+id, "", nil, nil)
+	}
+	if p == nil {
+		return planError("a step for a pool has no pool")
+	}
+	if e.step.Verb == plan.Create {
+		body := poolAttributes(e.have.Owner, p).forCreate()
+		body["loadbalancer_id"], body["protocol"] = e.have.ID, p.Protocol
+		var out struct{ Pool wireMeta }
+		err := e.write(ctx, "/pools", "pool "+p.Name, "pool", body, &out)
+		copied := *p
+		copied.ID, copied.Members, copied.Monitor = out.Pool.ID, nil, nil
+		e.step.Pool, e.step.Ref.ID = &copied, out.Pool.ID
+		return err
+	}
+	id, err := e.id(lb.KindPool, e.step.Ref)
+	if err != nil {
+		return err
+	}
+	body, err := poolAttributes(e.have.Owner, p).only(e.step.Fields)
+	if err != nil {
+		return err
+	}
+	return e.write(ctx, "/pools/"+element(id), "pool "+id, "pool", body, nil)
+}
+
+// members replaces the whole member set in one PUT. Members that are not ours stay as they are: they are read and sent
+// along, which costs a read only where there are any.
+func (e execution) members(ctx context.Context) error {
+	id, err := e.id(lb.KindPool, e.step.Ref)
+	if err != nil {
+		return err
+	}
+	body := membersAttributes(e.have.Owner, e.step.Members)
+	if e.hasForeign(lb.KindMember) {
+		there, err := e.Client.members(ctx, id)
+		if err != nil {
+			return err
+		}
+		ours := map[string]bool{}
+		for _, m := range e.step.Members {
+			ours[memberKey(m.Address, m.Port)] = true
+		}
+		for _, w := range there {
+			if e.have.Owner.Owns(w.Tags) {
+				continue
+			}
+			if ours[w.key()] {
+				return &Error{Class: Conflict, Reason: ReasonForeign, Op: "update", Resource: "the members of pool " + id,
+					Message: "a member with a wanted address and port was not made by this controller: " + w.ID}
+			}
+			body = append(body, foreignMember(w))
+		}
+	}
+	return e.do(ctx, call{service: octavia, method: http.MethodPut, path: "/pools/" + element(id) + "/members",
+		body: map[string]any{"members": body}, op: "update", what: "the members of pool " + id})
+}
+
+func (e execution) hasForeign(kind lb.Kind) bool {
+	for _, f := range e.have.Foreign {
+		if f.Kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+func (e execution) monitor(ctx context.Context) error {
+	m, parent := e.step.Monitor, e.step.Parent
+	pool := e.findPool(parent)
+	id := e.step.Ref.ID
+	if id == "" && pool != nil && pool.Monitor != nil {
+		id = pool.Monitor.ID
+	}
+	if e.step.Verb == plan.Delete {
+		return e.write(ctx, "/healthmonitors/"+element(id), "health monitor "+id, "", nil, nil)
+	}
+	if m == nil {
+		return planError("a step for a health monitor has no monitor")
+	}
+	key := parent.Key
+	if pool != nil {
+		key = pool.Key
+	}
+	all := monitorAttributes(e.have.Owner, key, m)
+	if e.step.Verb == plan.Create {
+		poolID, err := e.id(lb.KindPool, parent)
+		if err != nil {
+			return err
+		}
+		body := all.forCreate()
+		body["pool_id"], body["type"] = poolID, m.Type
+		var out struct{ HealthMonitor wireMeta }
+		err = e.write(ctx, "/healthmonitors", "the health monitor of pool "+poolID, "healthmonitor", body, &out)
+		copied := *m
+		copied.ID = out.HealthMonitor.ID
+		e.step.Monitor, e.step.Ref.ID = &copied, out.HealthMonitor.ID
+		return err
+	}
+	body, err := all.only(e.step.Fields)
+	if err != nil {
+		return err
+	}
+	return e.write(ctx, "/healthmonitors/"+element(id), "health monitor "+id, "healthmonitor", body, nil)
+}
+
+func (e execution) policy(ctx context.Context) error {
+	p := e.step.Policy
+	if e.step.Verb == plan.Delete {
+		id, err := e.policyID(e.step.Parent, e.step.Ref)
+		if err != nil {
+			return err
+		}
+		return e.write(ctx, "/l7policies/"+element(id), "L7 policy "+id, "", nil, nil)
+	}
+	if p == nil {
+		return planError("a step for an L7 policy has no policy")
+	}
+	pool, err := e.poolID(p.Pool)
+	if err != nil {
+		return err
+	}
+	all := policyAttributes(e.have.Owner, p, pool, e.step.Position)
+	if e.step.Verb == plan.Create {
+		listenerID, err := e.id(lb.KindListener, e.step.Parent)
+		if err != nil {
+			return err
+		}
+		body := all.forCreate()
+		body["listener_id"] = listenerID
+		var out struct{ L7Policy wireMeta }
+		err = e.write(ctx, "/l7policies", "L7 policy "+p.Name, "l7policy", body, &out)
+		copied := *p
+		copied.ID, copied.Rules = out.L7Policy.ID, nil
+		e.step.Policy, e.step.Ref.ID = &copied, out.L7Policy.ID
+		return err
+	}
+	id, err := e.policyID(e.step.Parent, e.step.Ref)
+	if err != nil {
+		return err
+	}
+	body, err := all.only(e.step.Fields)
+	if err != nil {
+		return err
+	}
+	// Without a code, Octavia resets the code of a redirect to 302.
+	if code := all["redirect_http_code"]; code != nil && (body["redirect_url"] != nil || body["redirect_prefix"] != nil) {
+		body["redirect_http_code"] = code
+	}
+	return e.write(ctx, "/l7policies/"+element(id), "L7 policy "+id, "l7policy", body, nil)
+}
+
+func (e execution) rule(ctx context.Context) error {
+	policyID, err := e.policyID(e.step.Listener, e.step.Parent)
+	if err != nil {
+		return err
+	}
+	path := "/l7policies/" + element(policyID) + "/rules"
+	r, id := e.step.Rule, e.step.Ref.ID
+	if e.step.Verb == plan.Delete {
+		return e.write(ctx, path+"/"+element(id), "rule "+id, "", nil, nil)
+	}
+	if r == nil {
+		return planError("a step for a rule has no rule")
+	}
+	all := ruleAttributes(e.have.Owner, r)
+	if e.step.Verb == plan.Create {
+		var out struct{ Rule wireMeta }
+		err := e.write(ctx, path, "a rule of L7 policy "+policyID, "rule", all.forCreate(), &out)
+		copied := *r
+		copied.ID = out.Rule.ID
+		e.step.Rule, e.step.Ref.ID = &copied, out.Rule.ID
+		return err
+	}
+	body, err := all.only(e.step.Fields)
+	if err != nil {
+		return err
+	}
+	return e.write(ctx, path+"/"+element(id), "rule "+id, "rule", body, nil)
+}
+
+// id resolves a reference to a listener or a pool.
+func (e execution) id(kind lb.Kind, ref plan.Ref) (string, error) {
+	id := ref.ID
+	switch kind {
+	case lb.KindListener:
+		if l := e.have.ListenerByKey(ref.Key); id == "" && l != nil {
+			id = l.ID
+		}
+	case lb.KindPool:
+		if p := e.have.PoolByKey(ref.Key); id == "" && p != nil {
+			id = p.ID
+		}
+	}
+	if id == "" {
+		return "", planError("%s %q is not there", kind, ref.Key)
+	}
+	return id, nil
+}
+
+func (e execution) findPool(ref plan.Ref) *lb.Pool {
+	for i := range e.have.Pools {
+		if p := &e.have.Pools[i]; ref.ID != "" && p.ID == ref.ID || ref.ID == "" && p.Key == ref.Key {
+			return p
+		}
+	}
+	return nil
+}
+
+// poolID is the value of a reference to a pool: nil for none.
+func (e execution) poolID(key string) (any, error) {
+	if key == "" {
+		return nil, nil
+	}
+	return e.id(lb.KindPool, plan.Ref{Key: key})
+}
+
+func (e execution) policyID(listener, policy plan.Ref) (string, error) {
+	if policy.ID != "" {
+		return policy.ID, nil
+	}
+	for _, l := range e.have.Listeners {
+		if listener.ID != "" && l.ID != listener.ID || listener.ID == "" && listener.Key != "" && l.Key != listener.Key {
+			continue
+		}
+		for _, p := range l.Policies {
+			if p.Key == policy.Key && p.ID != "" {
+				return p.ID, nil
+			}
+		}
+	}
+	return "", planError("L7 policy %q is not there", policy.Key)
+}

@@ -1,0 +1,135 @@
+package cloud
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/plan"
+)
+
+// floatingIP creates, moves or deletes the public address of the VIP port. Each looks first, with reads.
+func (e execution) floatingIP(ctx context.Context) error {
+	f := e.step.FloatingIP
+	if e.step.Verb == plan.Delete {
+		return e.deleteFloatingIP(ctx)
+	}
+	if f == nil {
+		return planError("a step for a floating IP has no floating IP")
+	}
+	// The port is known only when the load balancer exists, which may be after the plan was made; a step without a
+	// parent detaches.
+	portID := ""
+	if e.step.Parent != (plan.Ref{}) {
+		if portID = e.have.VIP.PortID; portID == "" {
+			return &Error{Class: Wait, Reason: ReasonImmutable, Op: string(e.step.Verb), Resource: "floating IP",
+				Message: "the load balancer has no VIP port yet"}
+		}
+		if err := e.vipPort(ctx, e.have.VIP); err != nil {
+			return err
+		}
+	}
+	if e.step.Verb == plan.Create {
+		return e.createFloatingIP(ctx, f, portID)
+	}
+	there, err := e.findFloatingIP(ctx, f)
+	if err != nil {
+		return err
+	}
+	if portID != "" && there.PortID != "" && there.PortID != portID {
+		return &Error{Class: UserFault, Reason: ReasonAddress, Op: "attach", Resource: "floating IP " + there.Address,
+			Message: "it is in use by another port: " + there.PortID}
+	}
+	return e.putOnPort(ctx, there, portID)
+}
+
+// createFloatingIP allocates with port and ownership mark in the same POST, unless there is one of ours already.
+func (e execution) createFloatingIP(ctx context.Context, f *lb.FloatingIP, portID string) error {
+	there, err := e.observeFloatingIP(ctx, e.have.Owner, portID)
+	if err != nil {
+		return err
+	}
+	switch {
+	case there == nil:
+	case there.Supplied:
+		return &Error{Class: Conflict, Reason: ReasonOwnership, Op: "create", Resource: "floating IP",
+			Message: "the VIP port already has the floating IP " + there.Address + ", which this controller did not allocate"}
+	case there.PortID == portID:
+		e.step.FloatingIP = there
+		return nil
+	case there.PortID == "":
+		return e.putOnPort(ctx, wireFloatingIP{ID: there.ID, NetworkID: there.NetworkID, Address: there.Address,
+			Description: there.Description}, portID)
+	}
+	body := attributes{
+		"floating_network_id": f.NetworkID,
+		"port_id":             portID,
+		"description":         e.have.Owner.Description(),
+		"floating_ip_address": or(f.Address),
+	}.forCreate()
+	var out struct{ FloatingIP wireFloatingIP }
+	err = e.do(ctx, call{service: neutron, method: http.MethodPost, path: "/floatingips",
+		body: attributes{"floatingip": body}, out: &out, op: "create", what: "floating IP"})
+	if err != nil {
+		return err
+	}
+	e.step.FloatingIP = out.FloatingIP.model(e.have.Owner)
+	e.step.Ref.ID = out.FloatingIP.ID
+	return nil
+}
+
+// findFloatingIP resolves the floating IP of a step. One that the user supplied is known by its address.
+func (e execution) findFloatingIP(ctx context.Context, f *lb.FloatingIP) (wireFloatingIP, error) {
+	query := url.Values{}
+	switch id := orID(e.step.Ref.ID, f.ID); {
+	case id != "":
+		query.Set("id", id)
+	case f.Address != "":
+		query.Set("floating_ip_address", f.Address)
+	default:
+		return wireFloatingIP{}, planError("a step for a floating IP names none")
+	}
+	found, err := e.floatingIPs(ctx, query)
+	if err != nil {
+		return wireFloatingIP{}, err
+	}
+	if len(found) != 1 {
+		return wireFloatingIP{}, &Error{Class: UserFault, Reason: ReasonAddress, Op: "find", Resource: "floating IP " + orID(f.Address, f.ID),
+			Message: "the project has no such floating IP"}
+	}
+	return found[0], nil
+}
+
+// putOnPort attaches; an empty port detaches.
+func (e execution) putOnPort(ctx context.Context, f wireFloatingIP, portID string) error {
+	err := e.do(ctx, call{service: neutron, method: http.MethodPut, path: "/floatingips/" + element(f.ID),
+		body: attributes{"floatingip": attributes{"port_id": or(portID)}}, op: "update", what: "floating IP " + orID(f.Address, f.ID)})
+	if err != nil {
+		return err
+	}
+	f.PortID = portID
+	e.step.FloatingIP, e.step.Ref.ID = f.model(e.have.Owner), f.ID
+	return nil
+}
+
+// deleteFloatingIP reads the address again first: one that has lost our mark since belongs to somebody else.
+func (e execution) deleteFloatingIP(ctx context.Context) error {
+	id := e.step.Ref.ID
+	if id == "" && e.have.FloatingIP != nil {
+		id = e.have.FloatingIP.ID
+	}
+	found, err := e.floatingIPs(ctx, url.Values{"id": {id}})
+	if err != nil {
+		return err
+	}
+	if len(found) == 0 {
+		return nil
+	}
+	if found[0].ID != id || !e.have.Owner.OwnsDescription(found[0].Description) {
+		return &Error{Class: Conflict, Reason: ReasonOwnership, Op: "delete", Resource: "floating IP " + found[0].Address,
+			Message: "it does not carry the mark of this Gateway"}
+	}
+	return gone(e.do(ctx, call{service: neutron, method: http.MethodDelete, path: "/floatingips/" + element(id),
+		op: "delete", what: "floating IP " + found[0].Address}))
+}

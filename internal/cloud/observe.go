@@ -1,0 +1,416 @@
+package cloud
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+)
+
+// Observe reads what the cloud has for one Gateway. All or error: a tree that is returned is complete.
+//
+// Calls, all GET:
+//
+//	no load balancer    1 list, and 1 for the floating IP that may be left behind
+//	it is PENDING       1 list: only the load balancer's own fields are filled, its children are not read
+//	else                5 lists (load balancer, listeners, pools, policies, monitors) whatever the size, 1 or 2 for the
+//	                    floating IP (2 when none of ours is on the VIP port), and 1 for the rules of each policy and
+//	                    the members of each pool
+//
+// Two load balancers that both prove to be this Gateway's are a Conflict. Children without our mark are in Foreign.
+// A tree that was read completely comes with a Broken error when children are stuck: see stuckChildren.
+func (c *Client) Observe(ctx context.Context, owner lb.Owner) (lb.Tree, error) {
+	found, err := c.loadBalancers(ctx, owner)
+	if err != nil {
+		return lb.Tree{}, err
+	}
+	switch len(found) {
+	case 0:
+		fip, err := c.observeFloatingIP(ctx, owner, "")
+		return lb.Tree{Owner: owner, ProjectID: c.ProjectID(), FloatingIP: fip}, err
+	case 1:
+	default:
+		ids := make([]string, len(found))
+		for i, w := range found {
+			ids[i] = w.ID
+		}
+		slices.Sort(ids)
+		return lb.Tree{}, &Error{Class: Conflict, Reason: ReasonOwnership, Op: "observe", Resource: "load balancer",
+			Message: fmt.Sprintf("%d load balancers carry the mark of this Gateway: %s; delete all but one", len(ids), strings.Join(ids, ", "))}
+	}
+	tree := found[0].model(owner)
+	if tree.ProvisioningStatus.Pending() {
+		return tree, nil
+	}
+	if err := c.observeChildren(ctx, &tree); err != nil {
+		return lb.Tree{}, err
+	}
+	return tree, c.stuckChildren(tree, found[0].UpdatedAt)
+}
+
+// loadBalancers finds the load balancers that are completely proven to be the owner's, without deleted ones.
+func (c *Client) loadBalancers(ctx context.Context, owner lb.Owner) ([]wireLoadBalancer, error) {
+	mark, err := markFilter(owner)
+	if err != nil {
+		return nil, err
+	}
+	project := c.session(ctx).projectID
+	found, err := list[wireLoadBalancer](ctx, c, octavia, "/loadbalancers", "loadbalancers", "load balancers",
+		url.Values{"tags": {mark}, "project_id": {project}, "fields": loadBalancerFields})
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(found, func(w wireLoadBalancer) bool {
+		return !owner.Owns(w.Tags) || w.ProjectID != project || w.ProvisioningStatus == lb.Deleted
+	}), nil
+}
+
+// markFilter is the mark as a value of Octavia's tags filter, where a comma separates tags.
+func markFilter(owner lb.Owner) (string, error) {
+	mark := owner.Mark()
+	if strings.Contains(mark, ",") || owner.UID == "" || owner.ClusterID == "" {
+		// Looking with such a mark would find nothing, or too much.
+		return "", &Error{Class: OperatorFault, Reason: ReasonOwnership, Op: "observe", Resource: "load balancer",
+			Message: "the cluster id must not be empty or contain a comma"}
+	}
+	return mark, nil
+}
+
+// children are the lists that show the shape of a tree.
+type children struct {
+	listeners []wireListener
+	pools     []wirePool
+	policies  []wirePolicy
+	monitors  []wireMonitor
+}
+
+// observeShape makes four calls. Lists are filtered again here: a filter that a cloud does not know is ignored there.
+func (c *Client) observeShape(ctx context.Context, owner lb.Owner, id string) (children, error) {
+	mark, err := markFilter(owner)
+	if err != nil {
+		return children{}, err
+	}
+	var out children
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(c.opts.Parallel)
+	g.Go(func() (err error) {
+		out.listeners, err = list[wireListener](ctx, c, octavia, "/listeners", "listeners", "listeners", url.Values{"loadbalancer_id": {id}})
+		return err
+	})
+	g.Go(func() (err error) {
+		out.pools, err = list[wirePool](ctx, c, octavia, "/pools", "pools", "pools", url.Values{"loadbalancer_id": {id}})
+		return err
+	})
+	// Policies and monitors have no filter by load balancer. Those of others show up as ids in listeners and pools.
+	g.Go(func() (err error) {
+		out.policies, err = list[wirePolicy](ctx, c, octavia, "/l7policies", "l7policies", "L7 policies", url.Values{"tags": {mark}})
+		return err
+	})
+	g.Go(func() (err error) {
+		out.monitors, err = list[wireMonitor](ctx, c, octavia, "/healthmonitors", "healthmonitors", "health monitors", url.Values{"tags": {mark}})
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return children{}, err
+	}
+	out.listeners = slices.DeleteFunc(out.listeners, func(w wireListener) bool { return !hasRef(w.LoadBalancers, id) })
+	out.pools = slices.DeleteFunc(out.pools, func(w wirePool) bool { return !hasRef(w.LoadBalancers, id) })
+	return out, nil
+}
+
+func (c *Client) observeChildren(ctx context.Context, t *lb.Tree) error {
+	shape, err := c.observeShape(ctx, t.Owner, t.ID)
+	if err != nil {
+		return err
+	}
+	policies := map[string]wirePolicy{}
+	for _, w := range shape.policies {
+		if t.Owner.Owns(w.Tags) {
+			policies[w.ID] = w
+		}
+	}
+	monitors := map[string]wireMonitor{}
+	for _, w := range shape.monitors {
+		if t.Owner.Owns(w.Tags) {
+			monitors[w.ID] = w
+		}
+	}
+
+	poolKeys := keysByID(t.Owner, shape.pools)
+	for _, w := range shape.pools {
+		if !t.Owner.Owns(w.Tags) {
+			t.Foreign = append(t.Foreign, lb.Foreign{Kind: lb.KindPool, ID: w.ID, Name: w.Name})
+			continue
+		}
+		pool := w.model()
+		pool.Key = poolKeys[w.ID]
+		if m, ok := monitors[w.HealthMonitorID]; ok {
+			pool.Monitor = m.model()
+		} else if w.HealthMonitorID != "" {
+			t.Foreign = append(t.Foreign, lb.Foreign{Kind: lb.KindMonitor, ID: w.HealthMonitorID})
+		}
+		t.Pools = append(t.Pools, pool)
+	}
+	slices.SortFunc(t.Pools, func(a, b lb.Pool) int { return cmp.Compare(a.Key, b.Key) })
+
+	poolKey := func(id string) string {
+		if key, ok := poolKeys[id]; ok || id == "" {
+			return key
+		}
+		return strayKey(id) // A pool that is not ours: never equal to a wanted key.
+	}
+	listenerKeys := keysByID(t.Owner, shape.listeners)
+	for _, w := range shape.listeners {
+		if !t.Owner.Owns(w.Tags) {
+			t.Foreign = append(t.Foreign, lb.Foreign{Kind: lb.KindListener, ID: w.ID, Name: w.Name, Port: w.Port})
+			continue
+		}
+		listener := w.model()
+		listener.Key = listenerKeys[w.ID]
+		listener.DefaultPool = poolKey(w.DefaultPoolID)
+		ids := map[string]bool{}
+		for _, ref := range w.Policies {
+			ids[ref.ID] = true
+			if _, ok := policies[ref.ID]; !ok {
+				t.Foreign = append(t.Foreign, lb.Foreign{Kind: lb.KindPolicy, ID: ref.ID})
+			}
+		}
+		var mine []wirePolicy
+		for _, p := range policies {
+			if p.ListenerID == w.ID {
+				mine = append(mine, p)
+			}
+		}
+		slices.SortFunc(mine, func(a, b wirePolicy) int {
+			return cmp.Or(cmp.Compare(a.Position, b.Position), cmp.Compare(a.ID, b.ID))
+		})
+		keys := keysByID(t.Owner, mine)
+		for _, p := range mine {
+			policy := p.model()
+			policy.Key = keys[p.ID]
+			policy.Pool = poolKey(p.RedirectPoolID)
+			listener.Policies = append(listener.Policies, policy)
+		}
+		t.Listeners = append(t.Listeners, listener)
+	}
+	slices.SortFunc(t.Listeners, compareListeners)
+
+	if err := c.observeContent(ctx, t); err != nil {
+		return err
+	}
+	slices.SortFunc(t.Foreign, func(a, b lb.Foreign) int {
+		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
+	})
+	return nil
+}
+
+// observeContent reads what no list shows, one call each: the rules of policies, the members of pools. The floating IP
+// is read beside them.
+func (c *Client) observeContent(ctx context.Context, t *lb.Tree) error {
+	// Every goroutine writes to its own place; foreign objects are collected afterwards.
+	var places []*[]lb.Foreign
+	place := func() *[]lb.Foreign {
+		f := new([]lb.Foreign)
+		places = append(places, f)
+		return f
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(c.opts.Parallel)
+	for i := range t.Listeners {
+		for j := range t.Listeners[i].Policies {
+			policy, foreign := &t.Listeners[i].Policies[j], place()
+			g.Go(func() error {
+				rules, err := list[wireRule](ctx, c, octavia, "/l7policies/"+element(policy.ID)+"/rules", "rules",
+					"the rules of L7 policy "+policy.ID, nil)
+				for _, w := range rules {
+					if !t.Owner.Owns(w.Tags) {
+						*foreign = append(*foreign, lb.Foreign{Kind: lb.KindRule, ID: w.ID})
+						continue
+					}
+					policy.Rules = append(policy.Rules, w.model())
+				}
+				slices.SortFunc(policy.Rules, compareRules)
+				return err
+			})
+		}
+	}
+	for i := range t.Pools {
+		pool, foreign := &t.Pools[i], place()
+		g.Go(func() error {
+			members, err := c.members(ctx, pool.ID)
+			for _, w := range members {
+				if !t.Owner.Owns(w.Tags) {
+					*foreign = append(*foreign, lb.Foreign{Kind: lb.KindMember, ID: w.ID, Name: w.Name})
+					continue
+				}
+				pool.Members = append(pool.Members, w.model())
+			}
+			slices.SortFunc(pool.Members, compareMembers)
+			return err
+		})
+	}
+	g.Go(func() (err error) {
+		t.FloatingIP, err = c.observeFloatingIP(ctx, t.Owner, t.VIP.PortID)
+		return err
+	})
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	for _, f := range places {
+		t.Foreign = append(t.Foreign, *f...)
+	}
+	return nil
+}
+
+func (c *Client) members(ctx context.Context, poolID string) ([]wireMember, error) {
+	return list[wireMember](ctx, c, octavia, "/pools/"+element(poolID)+"/members", "members", "the members of pool "+poolID, nil)
+}
+
+// keysByID gives each object of ours its key. A second object with the same key (a create that was repeated after its
+// answer was lost) and one without a key get a key that no wanted object has, so that the plan removes them. Of equal
+// keys the smallest id keeps it, so that every observation says the same.
+func keysByID[T hasMeta](owner lb.Owner, objects []T) map[string]string {
+	metas := make([]wireMeta, 0, len(objects))
+	for _, o := range objects {
+		if m := o.meta(); owner.Owns(m.Tags) {
+			metas = append(metas, m)
+		}
+	}
+	slices.SortFunc(metas, func(a, b wireMeta) int { return cmp.Compare(a.ID, b.ID) })
+	keys, taken := map[string]string{}, map[string]bool{}
+	for _, m := range metas {
+		key := lb.KeyFromTags(m.Tags)
+		if key == "" || taken[key] {
+			key = strayKey(m.ID)
+		}
+		taken[key] = true
+		keys[m.ID] = key
+	}
+	return keys
+}
+
+func strayKey(id string) string { return "stray/" + id }
+
+// Status is the cheap look at a load balancer that polling rests on: Octavia answers the list form about twenty times
+// faster than the plain GET. exists is false when it is gone.
+func (c *Client) Status(ctx context.Context, id string) (status lb.ProvisioningStatus, exists bool, err error) {
+	found, err := list[wireMeta](ctx, c, octavia, "/loadbalancers", "loadbalancers", "load balancer "+id,
+		url.Values{"id": {id}, "fields": {"provisioning_status"}})
+	if err != nil || len(found) == 0 || found[0].ProvisioningStatus == lb.Deleted {
+		return "", false, err
+	}
+	return found[0].ProvisioningStatus, true, nil
+}
+
+// stuckAfter is how long a child may still be PENDING below a load balancer that is ACTIVE.
+const stuckAfter = time.Minute
+
+// stuckChildren recognises the broken fully-populated create of Octavia 11.0.0: the load balancer is ACTIVE, listeners
+// are missing, and the other children stay PENDING_CREATE for ever, immutable and not deletable. Only a cascade
+// delete of the load balancer helps; the next one is then created bare, and its children one by one.
+func (c *Client) stuckChildren(t lb.Tree, updatedAt string) error {
+	if t.ProvisioningStatus != lb.Active {
+		return nil
+	}
+	at, err := time.Parse("2006-01-02T15:04:05", strings.TrimSuffix(updatedAt, "Z"))
+	if err != nil || c.opts.Clock.Now().Sub(at) < stuckAfter {
+		return nil
+	}
+	for _, m := range childMetas(t) {
+		if m.ProvisioningStatus == lb.PendingCreate {
+			c.singly.Store(true)
+			return &Error{Class: Broken, Reason: ReasonStuck, Op: "observe", Resource: "load balancer " + t.ID,
+				Message: "its children never became ACTIVE: this Octavia breaks fully-populated creates (11.0.0 does); " +
+					"it must be deleted and created again, which is then done object by object"}
+		}
+	}
+	return nil
+}
+
+// childMetas are the listeners, policies, pools and monitors of a tree.
+func childMetas(t lb.Tree) []lb.Meta {
+	var out []lb.Meta
+	for _, l := range t.Listeners {
+		out = append(out, l.Meta)
+		for _, p := range l.Policies {
+			out = append(out, p.Meta)
+		}
+	}
+	for _, p := range t.Pools {
+		out = append(out, p.Meta)
+		if m := p.Monitor; m != nil {
+			out = append(out, lb.Meta{ID: m.ID, Name: m.Name, ProvisioningStatus: m.ProvisioningStatus})
+		}
+	}
+	return out
+}
+
+// observeFloatingIP finds the floating IP of a Gateway: first the one on the VIP port, whoever allocated it, else one of
+// ours that is free, such as one whose create lost its answer.
+func (c *Client) observeFloatingIP(ctx context.Context, owner lb.Owner, portID string) (*lb.FloatingIP, error) {
+	var attached *lb.FloatingIP
+	if portID != "" {
+		found, err := c.floatingIPs(ctx, url.Values{"port_id": {portID}})
+		if err != nil {
+			return nil, err
+		}
+		for _, w := range found {
+			if w.PortID != portID {
+				continue
+			}
+			if attached = w.model(owner); !attached.Supplied {
+				return attached, nil
+			}
+		}
+	}
+	own, err := c.ownFloatingIPs(ctx, owner)
+	if err != nil || len(own) == 0 {
+		return attached, err
+	}
+	return own[0].model(owner), nil
+}
+
+// ownFloatingIPs finds by description: Neutron compares it exactly.
+func (c *Client) ownFloatingIPs(ctx context.Context, owner lb.Owner) ([]wireFloatingIP, error) {
+	found, err := c.floatingIPs(ctx, url.Values{"description": {owner.Description()}})
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(w wireFloatingIP) bool { return !owner.OwnsDescription(w.Description) })
+	slices.SortFunc(found, func(a, b wireFloatingIP) int {
+		// One in use comes before one that is free.
+		return cmp.Or(cmp.Compare(b.PortID, a.PortID), cmp.Compare(a.ID, b.ID))
+	})
+	return found, nil
+}
+
+func (c *Client) floatingIPs(ctx context.Context, query url.Values) ([]wireFloatingIP, error) {
+	project := c.session(ctx).projectID
+	query.Set("project_id", project)
+	query["fields"] = []string{"id", "floating_network_id", "floating_ip_address", "port_id", "description", "project_id"}
+	found, err := list[wireFloatingIP](ctx, c, neutron, "/floatingips", "floatingips", "floating IPs", query)
+	return slices.DeleteFunc(found, func(w wireFloatingIP) bool { return w.ProjectID != project }), err
+}
+
+// vipPort reads the port and makes sure that it is what a floating IP of a load balancer may be put on.
+func (c *Client) vipPort(ctx context.Context, vip lb.VIP) error {
+	var out struct{ Port wirePort }
+	err := c.do(ctx, call{service: neutron, method: http.MethodGet, path: "/ports/" + element(vip.PortID),
+		query: url.Values{"fields": {"id", "network_id", "device_owner"}}, out: &out, op: "read", what: "VIP port " + vip.PortID})
+	if err != nil {
+		return err
+	}
+	if out.Port.DeviceOwner != "Octavia" || vip.NetworkID != "" && out.Port.NetworkID != vip.NetworkID {
+		return &Error{Class: Conflict, Reason: ReasonOwnership, Op: "read", Resource: "VIP port " + vip.PortID,
+			Message: "it is not a port that Octavia made on the VIP network: no floating IP is put on it"}
+	}
+	return nil
+}

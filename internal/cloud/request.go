@@ -1,0 +1,108 @@
+package cloud
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/gophercloud/gophercloud/v2"
+)
+
+// call is one request. Op and what name it in errors.
+type call struct {
+	service service
+	method  string
+	// path is below the service's base URL; ids in it come from element.
+	path  string
+	query url.Values
+	// body is marshalled; nil sends none. out is filled from the answer; nil ignores it.
+	body, out any
+	op, what  string
+}
+
+func (c *Client) do(ctx context.Context, r call) error {
+	s := c.session(ctx)
+	base, ok := s.base[r.service]
+	if !ok {
+		return &Error{Class: OperatorFault, Reason: ReasonUnsupported, Op: r.op, Resource: r.what,
+			Message: fmt.Sprintf("the service catalog has no %s endpoint", r.service)}
+	}
+	return c.send(ctx, s, base+r.path, r)
+}
+
+func (c *Client) send(ctx context.Context, s *session, target string, r call) error {
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	opts := &gophercloud.RequestOpts{JSONBody: r.body, JSONResponse: r.out, OkCodes: []int{200, 201, 202, 204}}
+	ctx = withCallInfo(ctx, r.service, operation(r.method, r.path))
+	_, err := s.provider.Request(ctx, r.method, target, opts)
+	return classify(r.service, r.op, r.what, err)
+}
+
+// element is an id as a path element. What is not one cannot be sent: it would name another resource.
+func element(id string) string {
+	if id == "" || strings.Trim(id, ".") == "" {
+		return "-"
+	}
+	return url.PathEscape(id)
+}
+
+// list reads every page of a collection, or fails. Octavia and Neutron link to the next page; behind a proxy the link's
+// scheme and host are often wrong, and must never be given our token: only its marker and limit are used.
+func list[T any](ctx context.Context, c *Client, svc service, path, key, what string, query url.Values) ([]T, error) {
+	query = maps.Clone(query)
+	if query == nil {
+		query = url.Values{}
+	}
+	var all []T
+	seen := map[string]bool{}
+	for {
+		var page map[string]json.RawMessage
+		err := c.do(ctx, call{service: svc, method: http.MethodGet, path: path, query: query, out: &page, op: "list", what: what})
+		if err != nil {
+			return nil, err
+		}
+		malformed := func() error {
+			return &Error{Class: Retry, Reason: ReasonMalformed, Op: "list", Resource: what,
+				Message: svc.title() + " gave an answer that is not the expected JSON"}
+		}
+		var items []T
+		raw, ok := page[key]
+		if !ok || json.Unmarshal(raw, &items) != nil {
+			return nil, malformed()
+		}
+		all = append(all, items...)
+
+		var links []struct{ Rel, Href string }
+		if raw, ok := page[key+"_links"]; ok && json.Unmarshal(raw, &links) != nil {
+			return nil, malformed()
+		}
+		next := ""
+		for _, l := range links {
+			if l.Rel == "next" {
+				next = l.Href
+			}
+		}
+		if next == "" {
+			return all, nil
+		}
+		u, err := url.Parse(next)
+		if err != nil {
+			return nil, malformed()
+		}
+		marker := u.Query().Get("marker")
+		if marker == "" || seen[marker] {
+			return nil, malformed()
+		}
+		seen[marker] = true
+		query.Set("marker", marker)
+		if limit := u.Query().Get("limit"); limit != "" {
+			query.Set("limit", limit)
+		}
+	}
+}
