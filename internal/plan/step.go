@@ -9,6 +9,8 @@ type Verb string
 const (
 	Create Verb = "create"
 	Update Verb = "update"
+	// Delete of a load balancer cascades. Of a listener or a policy it takes what is below with it, as Octavia does. A
+	// supplied floating IP is never deleted: it is an Update that detaches.
 	Delete Verb = "delete"
 )
 
@@ -20,13 +22,15 @@ type Ref struct {
 }
 
 // Step is one API call as data. For Create and Update the field of its Kind holds the object as it shall be after the
-// call; pools and listeners inside it are named by key.
+// call, without what is below it (but for a load balancer, which is created with everything); pools and listeners inside
+// it are named by key.
 type Step struct {
 	Verb Verb    `json:"verb"`
 	Kind lb.Kind `json:"kind"`
-	// Ref is the object. For KindMembers it is the pool.
+	// Ref is the object. For KindMembers it is the pool. The Key of a rule or a monitor, which have none, is for people.
 	Ref Ref `json:"ref"`
-	// Parent is the listener of a policy, the policy of a rule, the pool of members or of a monitor. Empty otherwise.
+	// Parent is the listener of a policy, the policy of a rule, the pool of a monitor, and the load balancer to whose VIP
+	// port a floating IP is attached (none when it is detached). Empty otherwise.
 	Parent Ref `json:"parent,omitzero"`
 	// Listener is the listener above a rule's policy; empty for all other kinds.
 	Listener Ref `json:"listenerRef,omitzero"`
@@ -38,9 +42,10 @@ type Step struct {
 	Reason string `json:"reason"`
 
 	// Tree for KindLoadBalancer: on Create the fully-populated load balancer.
-	Tree       *lb.Tree       `json:"tree,omitempty"`
-	ListenerTo *lb.Listener   `json:"listener,omitempty"`
-	Pool       *lb.Pool       `json:"pool,omitempty"`
+	Tree       *lb.Tree     `json:"tree,omitempty"`
+	ListenerTo *lb.Listener `json:"listener,omitempty"`
+	Pool       *lb.Pool     `json:"pool,omitempty"`
+	// Members for KindMembers: the whole set, which one call puts in place.
 	Members    []lb.Member    `json:"members,omitempty"`
 	Monitor    *lb.Monitor    `json:"monitor,omitempty"`
 	Policy     *lb.Policy     `json:"policy,omitempty"`

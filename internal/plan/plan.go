@@ -1,0 +1,67 @@
+package plan
+
+import "github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+
+// Plan is what there is to do, as a value.
+type Plan struct {
+	Steps []Step `json:"steps"`
+	// Conflicts is what cannot be done; the steps leave it alone.
+	Conflicts []Conflict `json:"conflicts,omitempty"`
+}
+
+// Conflict is a wish that no step fulfils.
+type Conflict struct {
+	Kind lb.Kind `json:"kind"`
+	// Key is the wanted object.
+	Key string `json:"key"`
+	// ID is what stands in the way, if it is an object.
+	ID string `json:"id,omitempty"`
+	// Reason says what stands in the way and what to do about it.
+	Reason string `json:"reason"`
+}
+
+// Empty says whether there is nothing to do and nothing in the way.
+func (p Plan) Empty() bool { return len(p.Steps) == 0 && len(p.Conflicts) == 0 }
+
+// Diff is the steps of New.
+func Diff(want, have *lb.Tree) []Step { return New(want, have).Steps }
+
+// New plans the way from have to want. have is a complete observation, with keys that are unique among the siblings of
+// a kind. Neither tree is changed, but the steps share memory with them.
+func New(want, have *lb.Tree) Plan {
+	p := newPlanner(want, have)
+	switch {
+	case want.Empty():
+		p.remove()
+	case have.Empty():
+		p.build()
+	default:
+		p.change()
+	}
+	return Plan{Steps: p.steps, Conflicts: p.conflicts}
+}
+
+// planner collects a plan. Its parts are one file each.
+type planner struct {
+	want, have *lb.Tree
+	steps      []Step
+	conflicts  []Conflict
+	// keys names each pool of want by its key in the cloud.
+	keys map[string]string
+	// kept are the pools of have that stay.
+	kept map[*lb.Pool]bool
+}
+
+func newPlanner(want, have *lb.Tree) *planner {
+	if want == nil {
+		want = &lb.Tree{}
+	}
+	if have == nil {
+		have = &lb.Tree{}
+	}
+	return &planner{want: want, have: have, keys: map[string]string{}}
+}
+
+func (p *planner) add(s Step) { p.steps = append(p.steps, s) }
+
+func (p *planner) conflict(c Conflict) { p.conflicts = append(p.conflicts, c) }

@@ -1,0 +1,108 @@
+package plan
+
+import (
+	"testing"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+)
+
+func testPool(key string, addresses ...string) lb.Pool {
+	pool := lb.Pool{Meta: lb.Meta{Key: key, Name: key}, Protocol: lb.HTTP, Algorithm: "ROUND_ROBIN",
+		Monitor: &lb.Monitor{Type: "TCP", Delay: 5, Timeout: 3, MaxRetries: 3, MaxRetriesDown: 3}}
+	for _, a := range addresses {
+		pool.Members = append(pool.Members, lb.Member{Address: a, Port: 80, Weight: 1})
+	}
+	return pool
+}
+
+func testPolicy(key, pool, host, path string) lb.Policy {
+	policy := lb.Policy{Meta: lb.Meta{Key: key, Name: key}, Action: lb.RedirectToPool, Pool: pool}
+	if host != "" {
+		policy.Rules = append(policy.Rules, lb.Rule{Type: lb.RuleHost, Compare: lb.Regex, Value: `^` + host + `\.example(:[0-9]*)?$`})
+	}
+	if path != "" {
+		policy.Rules = append(policy.Rules, lb.Rule{Type: lb.RulePath, Compare: lb.Regex, Value: `^` + path + `(/|$)`})
+	}
+	return policy
+}
+
+func testTree(policies ...lb.Policy) *lb.Tree {
+	return &lb.Tree{
+		Meta: lb.Meta{Key: "loadbalancer", Name: "gw"},
+		VIP:  lb.VIP{SubnetID: "subnet"},
+		Listeners: []lb.Listener{
+			{Meta: lb.Meta{Key: "80", Name: "80"}, Protocol: lb.HTTP, Port: 80, Policies: policies},
+		},
+		Pools: []lb.Pool{testPool("a", "10.0.0.1"), testPool("b", "10.0.0.2")},
+	}
+}
+
+// built is the tree as the cloud has it after it was created.
+func built(t testing.TB, want *lb.Tree) *lb.Tree {
+	t.Helper()
+	have := &lb.Tree{}
+	applyAll(t, have, New(want, have))
+	return have
+}
+
+func applyAll(t testing.TB, have *lb.Tree, p Plan) {
+	t.Helper()
+	for _, s := range p.Steps {
+		if err := Apply(have, s); err != nil {
+			t.Fatalf("%v\nin the plan\n%s", err, p)
+		}
+	}
+}
+
+func TestNew_createsInOneCall(t *testing.T) {
+	t.Parallel()
+	want := testTree(testPolicy("p1", "a", "foo", "/a"), testPolicy("p2", "b", "foo", ""))
+	want.FloatingIP = &lb.FloatingIP{NetworkID: "public"}
+	p := New(want, &lb.Tree{})
+	if len(p.Steps) != 2 || p.Steps[0].Kind != lb.KindLoadBalancer || p.Steps[1].Kind != lb.KindFloatingIP {
+		t.Fatalf("got\n%s", p)
+	}
+	have := built(t, want)
+	if again := New(want, have); !again.Empty() {
+		t.Errorf("a second plan does\n%s", again)
+	}
+}
+
+func TestNew_removesInOneCall(t *testing.T) {
+	t.Parallel()
+	want := testTree(testPolicy("p1", "a", "foo", "/a"))
+	want.FloatingIP = &lb.FloatingIP{NetworkID: "public"}
+	have := built(t, want)
+	p := New(&lb.Tree{}, have)
+	if len(p.Steps) != 2 || p.Steps[0].Kind != lb.KindFloatingIP || p.Steps[1].Kind != lb.KindLoadBalancer {
+		t.Fatalf("got\n%s", p)
+	}
+	applyAll(t, have, p)
+	if !have.Empty() || have.FloatingIP != nil {
+		t.Errorf("left: %+v", have)
+	}
+}
+
+func TestNew_doesNotCascadeOverForeignChildren(t *testing.T) {
+	t.Parallel()
+	have := built(t, testTree(testPolicy("p1", "a", "foo", "/a")))
+	have.Foreign = []lb.Foreign{{Kind: lb.KindListener, ID: "x", Port: 81}}
+	p := New(&lb.Tree{}, have)
+	applyAll(t, have, p)
+	if have.Empty() || len(have.Listeners)+len(have.Pools) > 0 || len(p.Conflicts) != 1 {
+		t.Errorf("got\n%s", p)
+	}
+}
+
+func TestNew_changesObjectByObject(t *testing.T) {
+	t.Parallel()
+	have := built(t, testTree(testPolicy("p1", "a", "foo", "/a"), testPolicy("p2", "b", "foo", "")))
+	want := testTree(testPolicy("p3", "c", "foo", "/c"), testPolicy("p1", "a", "foo", "/a"))
+	want.Pools = []lb.Pool{testPool("a", "10.0.0.1", "10.0.0.3"), testPool("c", "10.0.0.4")}
+	want.Listeners = append(want.Listeners, lb.Listener{Meta: lb.Meta{Key: "81"}, Protocol: lb.HTTP, Port: 81, DefaultPool: "c",
+		Policies: []lb.Policy{testPolicy("p1", "a", "foo", "")}})
+	applyAll(t, have, New(want, have))
+	if again := New(want, have); !again.Empty() {
+		t.Errorf("a second plan does\n%s", again)
+	}
+}
