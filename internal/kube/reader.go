@@ -1,0 +1,332 @@
+package kube
+
+import (
+	"context"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+	gwv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
+	"sigs.k8s.io/gateway-api/pkg/consts"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/api"
+	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/compile"
+)
+
+// Reader reads what a Gateway depends on. Its results may share memory with the cache and must not be changed, except
+// for the Gateway, the class and its configuration, which are copies.
+type Reader struct {
+	// Client is the manager's client: it reads from caches with the indexes of SetupIndexes, and Secrets and
+	// ConfigMaps from the API server (ClientOptions).
+	Client client.Reader
+	// Live reads from the API server.
+	Live client.Reader
+	// Controller is our controllerName; ClusterID goes into the ownership mark.
+	Controller string
+	ClusterID  string
+	Served     Served
+}
+
+// ParametersError says that the parametersRef of a class does not lead to a usable configuration. It is the class author's
+// fault, not a failed read: for GatewayClass and Gateway statuses.
+type ParametersError struct {
+	Class   string
+	Message string
+}
+
+func (e *ParametersError) Error() string {
+	return fmt.Sprintf("GatewayClass %s: %s", e.Class, e.Message)
+}
+
+// Snapshot reads all that the Gateway key depends on. Any failed read is an error, and then there is no snapshot:
+//
+//   - apierrors.IsNotFound: the Gateway is gone. Use Routes to find what still names it.
+//   - *ParametersError: the snapshot is returned too and is complete, but for Config.
+//
+// When the class is not ours, or there is none (Snapshot.Class nil), only Gateway, Class and HTTPRoutes are filled: enough to
+// clean up after ourselves (see Ours). Facts is left to the caller.
+func (r *Reader) Snapshot(ctx context.Context, key types.NamespacedName) (compile.Snapshot, error) {
+	s, err := r.snapshot(ctx, key)
+	if err != nil {
+		return compile.Snapshot{}, fmt.Errorf("reading Gateway %s: %w", key, err)
+	}
+	if !r.Selects(s.Class) {
+		return s, nil
+	}
+	s.Config, err = r.Parameters(ctx, s.Class)
+	return s, err
+}
+
+// Selects says whether a class, which may be nil, is one that this controller serves.
+func (r *Reader) Selects(class *gwv1.GatewayClass) bool {
+	return class != nil && string(class.Spec.ControllerName) == r.Controller
+}
+
+// Ours says whether we may have something in the cloud for the Gateway of s: its class is ours, or it has our finalizer,
+// whatever its class is now.
+func (r *Reader) Ours(s compile.Snapshot) bool {
+	return r.Selects(s.Class) || controllerutil.ContainsFinalizer(s.Gateway, api.Finalizer)
+}
+
+func (r *Reader) snapshot(ctx context.Context, key types.NamespacedName) (compile.Snapshot, error) {
+	s := compile.Snapshot{ClusterID: r.ClusterID, Controller: r.Controller, Gateway: &gwv1.Gateway{}}
+	if err := r.Client.Get(ctx, key, s.Gateway); err != nil {
+		return s, err
+	}
+	class := &gwv1.GatewayClass{}
+	found, err := r.get(ctx, types.NamespacedName{Name: string(s.Gateway.Spec.GatewayClassName)}, class)
+	if err != nil {
+		return s, err
+	}
+	if found {
+		s.Class = class
+	}
+	if s.HTTPRoutes, err = r.Routes(ctx, key); err != nil {
+		return s, err
+	}
+	if !r.Selects(s.Class) {
+		return s, nil
+	}
+	for _, read := range []func(context.Context, *compile.Snapshot) error{
+		r.listenerSets, r.namespaces, r.backends, r.nodes, r.certificates, r.grants,
+	} {
+		if err := read(ctx, &s); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// Routes are the HTTPRoutes that name the Gateway key as a parent, or whose status says so with our name.
+func (r *Reader) Routes(ctx context.Context, key types.NamespacedName) ([]*gwv1.HTTPRoute, error) {
+	return r.routes(ctx, byGateway, key)
+}
+
+func (r *Reader) routes(ctx context.Context, field string, key types.NamespacedName) ([]*gwv1.HTTPRoute, error) {
+	var list gwv1.HTTPRouteList
+	if err := r.Client.List(ctx, &list, client.MatchingFields{field: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing HTTPRoutes of %s: %w", key, err)
+	}
+	return pointers(list.Items), nil
+}
+
+// listenerSets adds the ListenerSets of the Gateway and their routes.
+func (r *Reader) listenerSets(ctx context.Context, s *compile.Snapshot) error {
+	if !r.Served.ListenerSets {
+		return nil
+	}
+	var list gwv1.ListenerSetList
+	key := client.ObjectKeyFromObject(s.Gateway)
+	if err := r.Client.List(ctx, &list, client.MatchingFields{byGateway: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing ListenerSets of %s: %w", key, err)
+	}
+	s.ListenerSets = pointers(list.Items)
+	known := map[types.NamespacedName]bool{}
+	for _, route := range s.HTTPRoutes {
+		known[client.ObjectKeyFromObject(route)] = true
+	}
+	for _, set := range s.ListenerSets {
+		routes, err := r.routes(ctx, byListenerSet, client.ObjectKeyFromObject(set))
+		if err != nil {
+			return err
+		}
+		for _, route := range routes {
+			if k := client.ObjectKeyFromObject(route); !known[k] {
+				known[k] = true
+				s.HTTPRoutes = append(s.HTTPRoutes, route)
+			}
+		}
+	}
+	return nil
+}
+
+// namespaces adds the namespaces of routes and ListenerSets. That of the Gateway is added too: it is cheap and compile need not
+// care.
+func (r *Reader) namespaces(ctx context.Context, s *compile.Snapshot) error {
+	var wanted ordered[string]
+	wanted.add(s.Gateway.Namespace)
+	for _, route := range s.HTTPRoutes {
+		wanted.add(route.Namespace)
+	}
+	for _, set := range s.ListenerSets {
+		wanted.add(set.Namespace)
+	}
+	for _, name := range wanted.list {
+		namespace := &corev1.Namespace{}
+		found, err := r.get(ctx, types.NamespacedName{Name: name}, namespace, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return err
+		}
+		if found {
+			s.Namespaces = append(s.Namespaces, namespace)
+		}
+	}
+	return nil
+}
+
+// backends adds the Services that backendRefs name, and their EndpointSlices.
+func (r *Reader) backends(ctx context.Context, s *compile.Snapshot) error {
+	var wanted ordered[types.NamespacedName]
+	for _, route := range s.HTTPRoutes {
+		wanted.add(servicesOf(route)...)
+	}
+	for _, key := range wanted.list {
+		service := &corev1.Service{}
+		found, err := r.get(ctx, key, service, client.UnsafeDisableDeepCopy)
+		if err != nil {
+			return err
+		}
+		if !found {
+			continue
+		}
+		s.Services = append(s.Services, service)
+		var slices discoveryv1.EndpointSliceList
+		if err := r.Client.List(ctx, &slices, client.InNamespace(key.Namespace), client.MatchingFields{byService: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
+			return fmt.Errorf("listing EndpointSlices of Service %s: %w", key, err)
+		}
+		s.EndpointSlices = append(s.EndpointSlices, pointers(slices.Items)...)
+	}
+	return nil
+}
+
+func (r *Reader) nodes(ctx context.Context, s *compile.Snapshot) error {
+	var list corev1.NodeList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing Nodes: %w", err)
+	}
+	s.Nodes = pointers(list.Items)
+	return nil
+}
+
+// certificates adds the Secrets and ConfigMaps that listeners name.
+func (r *Reader) certificates(ctx context.Context, s *compile.Snapshot) error {
+	var secrets ordered[types.NamespacedName]
+	secrets.add(secretsOfGateway(s.Gateway)...)
+	for _, set := range s.ListenerSets {
+		secrets.add(secretsOfSet(set)...)
+	}
+	for _, key := range secrets.list {
+		secret := &corev1.Secret{}
+		found, err := r.get(ctx, key, secret)
+		if err != nil {
+			return err
+		}
+		if found {
+			s.Secrets = append(s.Secrets, secret)
+		}
+	}
+	for _, key := range configMapsOfGateway(s.Gateway) {
+		configMap := &corev1.ConfigMap{}
+		found, err := r.get(ctx, key, configMap)
+		if err != nil {
+			return err
+		}
+		if found {
+			s.ConfigMaps = append(s.ConfigMaps, configMap)
+		}
+	}
+	return nil
+}
+
+// grants adds the ReferenceGrants of every namespace that something in s refers into from another one.
+func (r *Reader) grants(ctx context.Context, s *compile.Snapshot) error {
+	var namespaces ordered[string]
+	namespaces.add(foreignNamespaces(s.Gateway.Namespace, append(secretsOfGateway(s.Gateway), configMapsOfGateway(s.Gateway)...)...)...)
+	for _, set := range s.ListenerSets {
+		namespaces.add(foreignNamespaces(set.Namespace, secretsOfSet(set)...)...)
+	}
+	for _, route := range s.HTTPRoutes {
+		namespaces.add(foreignNamespaces(route.Namespace, servicesOf(route)...)...)
+	}
+	for _, namespace := range namespaces.list {
+		switch r.Served.ReferenceGrants {
+		case "v1":
+			var list gwv1.ReferenceGrantList
+			if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+				return fmt.Errorf("listing ReferenceGrants in %s: %w", namespace, err)
+			}
+			for i := range list.Items {
+				s.ReferenceGrants = append(s.ReferenceGrants, (*gwv1beta1.ReferenceGrant)(&list.Items[i]))
+			}
+		case "v1beta1":
+			var list gwv1beta1.ReferenceGrantList
+			if err := r.Client.List(ctx, &list, client.InNamespace(namespace), client.UnsafeDisableDeepCopy); err != nil {
+				return fmt.Errorf("listing ReferenceGrants in %s: %w", namespace, err)
+			}
+			s.ReferenceGrants = append(s.ReferenceGrants, pointers(list.Items)...)
+		}
+	}
+	return nil
+}
+
+// Parameters reads the configuration that a class names. It returns a *ParametersError when there is none to use.
+func (r *Reader) Parameters(ctx context.Context, class *gwv1.GatewayClass) (*v1alpha1.OpenStackGatewayClassConfig, error) {
+	fault := func(format string, args ...any) error {
+		return &ParametersError{Class: class.Name, Message: fmt.Sprintf(format, args...)}
+	}
+	if class.Spec.ParametersRef == nil {
+		return nil, fault("spec.parametersRef is missing; name an %s (group %s), which says where load balancers get their virtual IPs", kindClassConfig, api.Domain)
+	}
+	name, ok := configOf(class)
+	if !ok {
+		return nil, fault("spec.parametersRef must have group %s and kind %s, and no namespace", api.Domain, kindClassConfig)
+	}
+	config := &v1alpha1.OpenStackGatewayClassConfig{}
+	found, err := r.get(ctx, types.NamespacedName{Name: name}, config)
+	switch {
+	case err != nil:
+		return nil, err
+	case !found:
+		return nil, fault("spec.parametersRef names %s %q, which does not exist; create it or correct the name", kindClassConfig, name)
+	case (config.Spec.VIPSubnet.ID == "") == (config.Spec.VIPSubnet.Name == ""):
+		// Validation of the CRD refuses this; an old CRD may have let it pass.
+		return nil, fault("%s %q must set exactly one of spec.vipSubnet.id and spec.vipSubnet.name", kindClassConfig, name)
+	}
+	return config, nil
+}
+
+// GatewaysOfClass are the Gateways that name a class.
+func (r *Reader) GatewaysOfClass(ctx context.Context, class string) ([]*gwv1.Gateway, error) {
+	var list gwv1.GatewayList
+	if err := r.Client.List(ctx, &list, client.MatchingFields{byClass: class}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing Gateways of class %s: %w", class, err)
+	}
+	return pointers(list.Items), nil
+}
+
+// BundleVersion is the version of the Gateway API CRDs in the cluster, such as "v1.6.3"; "" when they do not say.
+func (r *Reader) BundleVersion(ctx context.Context) (string, error) {
+	crd := &metav1.PartialObjectMetadata{}
+	crd.APIVersion, crd.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
+	if err := r.Live.Get(ctx, types.NamespacedName{Name: "gatewayclasses." + gwv1.GroupName}, crd); err != nil {
+		return "", fmt.Errorf("reading the version of the Gateway API CRDs: %w", err)
+	}
+	return crd.Annotations[consts.BundleVersionAnnotation], nil
+}
+
+// get reads one object; found is false when it does not exist.
+func (r *Reader) get(ctx context.Context, key types.NamespacedName, into client.Object, opts ...client.GetOption) (found bool, err error) {
+	err = r.Client.Get(ctx, key, into, opts...)
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading %T %s: %w", into, key, err)
+	}
+	return true, nil
+}
+
+func pointers[T any](items []T) []*T {
+	out := make([]*T, len(items))
+	for i := range items {
+		out[i] = &items[i]
+	}
+	return out
+}
