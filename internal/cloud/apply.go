@@ -77,9 +77,12 @@ func (c *Client) Apply(ctx context.Context, have *lb.Tree, steps []plan.Step, sl
 			return p, nil
 		}
 	}
-	if len(known) > len(have.Foreign) && !have.Empty() {
+	if len(steps) > 0 && len(known) > len(have.Foreign) && !have.Empty() {
 		// Something was in ERROR before: the plan may have repaired it, or not.
-		return p, c.checkChildren(ctx, have, foreignIDs(have))
+		if err := c.checkChildren(ctx, have, foreignIDs(have)); err != nil {
+			return p, err
+		}
+		settled(have)
 	}
 	return p, nil
 }
@@ -153,7 +156,11 @@ func (c *Client) checkChild(ctx context.Context, have *lb.Tree, s plan.Step, kno
 		if s.Verb != plan.Create {
 			return nil
 		}
-		return c.checkChildren(ctx, have, known)
+		if err := c.checkChildren(ctx, have, known); err != nil {
+			return err
+		}
+		settled(have)
+		return nil
 	case lb.KindListener, lb.KindPolicy, lb.KindRule:
 		// Whatever breaks HAProxy's configuration shows in the listener.
 		return c.checkStatuses(ctx, "listener", "/listeners", "listeners", url.Values{"loadbalancer_id": {have.ID}}, known)
@@ -185,6 +192,24 @@ func (c *Client) checkChildren(ctx context.Context, have *lb.Tree, known map[str
 	return nil
 }
 
+// settled notes that no child is PENDING or in ERROR.
+func settled(t *lb.Tree) {
+	for i := range t.Listeners {
+		l := &t.Listeners[i]
+		l.ProvisioningStatus = lb.Active
+		for j := range l.Policies {
+			l.Policies[j].ProvisioningStatus = lb.Active
+		}
+	}
+	for i := range t.Pools {
+		t.Pools[i].ProvisioningStatus = lb.Active
+		if m := t.Pools[i].Monitor; m != nil {
+			m.ProvisioningStatus = lb.Active
+		}
+	}
+}
+
+// checkStatuses fails on an object in ERROR that is not known to be so.
 func (c *Client) checkStatuses(ctx context.Context, kind, path, key string, query url.Values, known map[string]bool) error {
 	query["fields"] = []string{"id", "name", "provisioning_status"}
 	found, err := list[wireMeta](ctx, c, octavia, path, key, kind+" statuses", query)

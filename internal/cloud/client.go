@@ -39,7 +39,7 @@ type Options struct {
 	ReloadEvery time.Duration
 	// RenewalPause is how long nothing is sent to Keystone after it failed to give a token (10s).
 	RenewalPause time.Duration
-	// FactsFor is how long resolved selectors are believed (5m).
+	// FactsFor is how long resolved selectors are believed (15m).
 	FactsFor time.Duration
 	// Parallel bounds the concurrent reads of one Observe (4).
 	Parallel int
@@ -61,7 +61,7 @@ func (o Options) withDefaults() Options {
 	set(&o.HTTPTimeout, 120*time.Second)
 	set(&o.ReloadEvery, 10*time.Second)
 	set(&o.RenewalPause, 10*time.Second)
-	set(&o.FactsFor, 5*time.Minute)
+	set(&o.FactsFor, 15*time.Minute)
 	if o.Parallel <= 0 {
 		o.Parallel = 4
 	}

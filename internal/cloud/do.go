@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/plan"
@@ -40,7 +41,13 @@ func (c *Client) Do(ctx context.Context, have *lb.Tree, s plan.Step) error {
 	if err != nil {
 		return err
 	}
-	return record(have, s)
+	if err := plan.Apply(have, s); err != nil {
+		return planError("the cloud did what the plan did not expect: %v", err)
+	}
+	if s.Locks() && !have.Empty() {
+		have.ProvisioningStatus = lb.PendingUpdate
+	}
+	return nil
 }
 
 func planError(format string, args ...any) error {
@@ -146,37 +153,41 @@ func created(want *lb.Tree, w wireLoadBalancer, bare bool) *lb.Tree {
 	if bare {
 		return &t
 	}
-	answered := map[lb.Kind]map[string]wireMeta{lb.KindListener: {}, lb.KindPool: {}, lb.KindPolicy: {}}
-	note := func(kind lb.Kind, m wireMeta) { answered[kind][lb.KeyFromTags(m.Tags)] = m }
+	t.ProvisioningStatus = lb.PendingCreate
+	ids := map[string]string{}
+	note := func(path string, m wireMeta) string {
+		path += "/" + lb.KeyFromTags(m.Tags)
+		ids[path] = m.ID
+		return path
+	}
 	for _, l := range w.Listeners {
-		note(lb.KindListener, l.wireMeta)
+		path := note("listener", l.wireMeta)
 		for _, p := range l.Policies {
-			note(lb.KindPolicy, p.wireMeta)
+			note(path, p.wireMeta)
 		}
 	}
 	for _, p := range w.Pools {
-		note(lb.KindPool, p.wireMeta)
+		note("pool", p.wireMeta)
 	}
-	adopt := func(kind lb.Kind, m lb.Meta) lb.Meta {
-		m.ID = answered[kind][lb.KeyTag(m.Key)].ID
-		m.ProvisioningStatus = lb.PendingCreate
-		return m
+	adopt := func(path string, m *lb.Meta) string {
+		path += "/" + lb.KeyTag(m.Key)
+		m.ID, m.ProvisioningStatus = ids[path], lb.PendingCreate
+		return path
 	}
+	t.Pools = slices.Clone(want.Pools)
 	names := poolNames(want.Pools)
-	for _, p := range want.Pools {
-		p.Meta = adopt(lb.KindPool, p.Meta)
-		p.Name = names[p.Key]
-		t.Pools = append(t.Pools, p)
+	for i := range t.Pools {
+		adopt("pool", &t.Pools[i].Meta)
+		t.Pools[i].Name = names[t.Pools[i].Key]
 	}
-	for _, l := range want.Listeners {
-		l.Meta = adopt(lb.KindListener, l.Meta)
-		policies := make([]lb.Policy, 0, len(l.Policies))
-		for _, p := range l.Policies {
-			p.Meta = adopt(lb.KindPolicy, p.Meta)
-			policies = append(policies, p)
+	t.Listeners = slices.Clone(want.Listeners)
+	for i := range t.Listeners {
+		l := &t.Listeners[i]
+		path := adopt("listener", &l.Meta)
+		l.Policies = slices.Clone(l.Policies)
+		for j := range l.Policies {
+			adopt(path, &l.Policies[j].Meta)
 		}
-		l.Policies = policies
-		t.Listeners = append(t.Listeners, l)
 	}
 	return &t
 }
@@ -348,7 +359,11 @@ func (e execution) policy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all := policyAttributes(e.have.Owner, p, pool, e.step.Position)
+	position, err := e.position(ctx)
+	if err != nil {
+		return err
+	}
+	all := policyAttributes(e.have.Owner, p, pool, position)
 	if e.step.Verb == plan.Create {
 		listenerID, err := e.id(lb.KindListener, e.step.Parent)
 		if err != nil {
@@ -371,11 +386,43 @@ func (e execution) policy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// Without a code, Octavia resets the code of a redirect to 302.
-	if code := all["redirect_http_code"]; code != nil && (body["redirect_url"] != nil || body["redirect_prefix"] != nil) {
-		body["redirect_http_code"] = code
-	}
 	return e.write(ctx, "/l7policies/"+element(id), "L7 policy "+id, "l7policy", body, nil)
+}
+
+// position is the step's position as Octavia counts it. The plan counts only our policies; where a listener has others
+// too, they are read and the position is that of the policy of ours that shall come next.
+func (e execution) position(ctx context.Context) (int, error) {
+	wanted := e.step.Position
+	if wanted == 0 || !e.hasForeign(lb.KindPolicy) {
+		return wanted, nil
+	}
+	listenerID, err := e.id(lb.KindListener, e.step.Parent)
+	if err != nil {
+		return 0, err
+	}
+	there, err := list[wirePolicy](ctx, e.Client, octavia, "/l7policies", "l7policies", "L7 policies",
+		url.Values{"listener_id": {listenerID}, "fields": {"id", "position", "tags"}})
+	if err != nil {
+		return 0, err
+	}
+	slices.SortFunc(there, func(a, b wirePolicy) int { return a.Position - b.Position })
+	if e.step.Verb == plan.Update {
+		// An update takes the policy out first, so that it counts neither as ours nor as a place.
+		self, err := e.policyID(e.step.Parent, e.step.Ref)
+		if err != nil {
+			return 0, err
+		}
+		there = slices.DeleteFunc(there, func(w wirePolicy) bool { return w.ID == self })
+	}
+	before := 0
+	for i, w := range there {
+		if e.have.Owner.Owns(w.Tags) {
+			if before++; before == wanted {
+				return i + 1, nil
+			}
+		}
+	}
+	return len(there) + 1, nil
 }
 
 func (e execution) rule(ctx context.Context) error {

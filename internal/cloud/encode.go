@@ -53,15 +53,14 @@ func orList[T any](v []T) any {
 	return v
 }
 
-// tags returns the object's tags with the proof of ownership in them in any case, and without duplicates: Octavia answers
-// those with 500 or a misleading 409.
+// tags returns the object's tags with the proof of ownership and the key that it really has. A plan may create an object
+// under another key than the one it was compiled with.
 func tags(owner lb.Owner, kind lb.Kind, key string, given []string) []string {
-	if owner.Owns(given) && lb.KeyFromTags(given) != "" {
-		out := slices.Clone(given)
-		slices.Sort(out)
-		return slices.Compact(out)
+	if key == "" {
+		key = lb.KeyFromTags(given)
 	}
-	return owner.Tags(kind, key, given...)
+	rest := slices.DeleteFunc(slices.Clone(given), func(t string) bool { return lb.KeyFromTags([]string{t}) != "" })
+	return owner.Tags(kind, key, rest...)
 }
 
 // proof is what members and rules carry: there may be hundreds of them, and all else stands on their parent.

@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -193,8 +194,9 @@ func newMetrics(reg prometheus.Registerer) *metrics {
 		Help:    "Requests to OpenStack by service, operation and outcome, without the wait for our own budget.",
 		Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
 	}, []string{"service", "operation", "outcome"})}
-	if reg != nil {
-		reg.MustRegister(m.requests)
+	var already prometheus.AlreadyRegisteredError
+	if reg != nil && errors.As(reg.Register(m.requests), &already) {
+		m.requests = already.ExistingCollector.(*prometheus.HistogramVec)
 	}
 	return m
 }
