@@ -4,7 +4,7 @@ set -euo pipefail
 . "$(dirname "$0")/env.sh"
 need_root
 mkdir -p "$RUN"
-exec 8>"$RUN/openstack.lock"
+exec 8>"$RUN/openstack.lock" # no child that may outlive a killed up.sh gets it: a subshell would
 flock -w 1800 8 || die "another up or down of the cloud has not ended after 30 minutes"
 
 infrastructure=(mariadb rabbitmq)
@@ -79,7 +79,8 @@ if [ ! -e "$STATE/ready" ]; then
 fi
 service start "${apis[@]}" l3
 if [ ! -e "$STATE/clouds.yaml" ]; then
-	(umask 077 && in_cloud python3 /usr/local/lib/gao/seed.py >"$STATE/clouds.yaml.new" 2>"$LOG/seed.log") ||
+	install -m 600 /dev/null "$STATE/clouds.yaml.new"
+	in_cloud python3 /usr/local/lib/gao/seed.py >"$STATE/clouds.yaml.new" 2>"$LOG/seed.log" ||
 		die_log "$LOG/seed.log" "making users and networks failed"
 	mv "$STATE/clouds.yaml.new" "$STATE/clouds.yaml"
 	say "users and networks made"
@@ -89,9 +90,9 @@ answers keystone "http://$API:5000/v3"
 answers neutron "http://$API:9696/"
 answers barbican "http://$API:9311/"
 answers octavia-api "http://$API:9876/"
-router=$(in_cloud python3 - <"$here/cloud/settled.py" 2>"$LOG/settled.log") ||
+in_cloud python3 - <"$here/cloud/settled.py" >"$STATE/router" 2>"$LOG/settled.log" ||
 	die_log "$LOG/settled.log" "a service of the cloud did not settle"
-client "$router"
+client "$(cat "$STATE/router")"
 touch "$STATE/ready"
 "$here/facts.sh"
 say "the cloud is up: $STATE/clouds.yaml"
