@@ -57,3 +57,13 @@ func SupportedFeatures() []gwv1.SupportedFeature {
 	}
 	return out
 }
+
+// ClassUnsupported is for a class whose parameters are fine but whose cloud cannot serve it now; message says what is missing.
+func ClassUnsupported(message string) Condition {
+	return condition(gwv1.GatewayClassConditionStatusAccepted, metav1.ConditionFalse, gwv1.GatewayClassReasonUnsupported, message)
+}
+
+// ClassPending is for a class that could not be checked against its cloud yet.
+func ClassPending(message string) Condition {
+	return condition(gwv1.GatewayClassConditionStatusAccepted, metav1.ConditionUnknown, gwv1.GatewayClassReasonPending, message)
+}

@@ -1,0 +1,263 @@
+package controller
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/api"
+	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/cloud"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/compile"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/kube"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/plan"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
+)
+
+// GatewayReconciler brings the load balancer of one Gateway to what the Gateway and everything it depends on ask for.
+type GatewayReconciler struct {
+	Reader *kube.Reader
+	Writer *kube.Writer
+	Cloud  *cloud.Client
+	Clock  clock.PassiveClock
+	// Resync is how often a Gateway that is as it shall be is compared with the cloud again.
+	Resync time.Duration
+	// Slice is how long one pass may wait for Octavia before it makes room for other Gateways.
+	Slice time.Duration
+
+	memory settled
+}
+
+// pass is one reconcile of one Gateway.
+type pass struct {
+	key      types.NamespacedName
+	snapshot compile.Snapshot
+	status   status.Input
+	outcome  outcome
+	// changed says that the pass had steps to take.
+	changed bool
+}
+
+// Reconcile makes one pass.
+func (r *GatewayReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	snapshot, err := r.Reader.Snapshot(ctx, req.NamespacedName)
+	var parameters *kube.ParametersError
+	switch {
+	case apierrors.IsNotFound(err):
+		return ctrl.Result{}, r.release(ctx, req.NamespacedName)
+	case errors.As(err, &parameters):
+	case err != nil:
+		return ctrl.Result{}, err
+	}
+	if !r.Reader.Ours(snapshot) {
+		r.memory.forget(req.NamespacedName)
+		return ctrl.Result{}, r.Writer.ReleaseRoutes(ctx, req.NamespacedName, snapshot.HTTPRoutes)
+	}
+	p := &pass{key: req.NamespacedName, snapshot: snapshot}
+	p.status = status.Input{Controller: r.Reader.Controller, Gateway: snapshot.Gateway}
+	if !snapshot.Gateway.DeletionTimestamp.IsZero() || !r.Reader.Selects(snapshot.Class) {
+		return r.remove(ctx, p)
+	}
+	if parameters != nil {
+		p.status.Verdicts = []status.Verdict{{
+			Object:     status.Object{Kind: status.KindGateway, Namespace: p.key.Namespace, Name: p.key.Name, Generation: snapshot.Gateway.Generation},
+			Conditions: []status.Condition{status.GatewayInvalidParameters(parameters.Message)},
+		}}
+		p.outcome = outcome{Outcome: status.Outcome{Kind: status.OperatorFault, Message: parameters.Message}, after: pauseOperator, backoff: true}
+		return r.finish(ctx, p)
+	}
+	if err := r.program(ctx, p); err != nil {
+		return ctrl.Result{}, err
+	}
+	return r.finish(ctx, p)
+}
+
+// program compiles the Gateway and brings its load balancer there. What goes wrong in the cloud is an outcome; the error is
+// Kubernetes'.
+func (r *GatewayReconciler) program(ctx context.Context, p *pass) error {
+	facts, err := r.Cloud.Facts(ctx, factsRequest(p.snapshot.Config))
+	if err != nil {
+		p.outcome = outcomeOf(err)
+		return nil
+	}
+	p.snapshot.Facts = facts
+	compiled := compile.Gateway(p.snapshot)
+	p.status.Compiled, p.status.Verdicts, p.status.Want = true, compiled.Verdicts, compiled.Tree
+	want := &compiled.Tree
+	id, err := digestOf(want)
+	if err != nil {
+		return err
+	}
+	if known, ok := r.memory.get(p.key, p.snapshot.Gateway.UID, id, r.Clock.Now()); ok {
+		p.status.Have, p.outcome = &known.have, programmedUntil(known.until.Sub(r.Clock.Now()))
+		return nil
+	}
+	if err := r.Writer.AddFinalizer(ctx, p.snapshot.Gateway, api.Finalizer); err != nil {
+		return client.IgnoreNotFound(err)
+	}
+	have, done := r.converge(ctx, p, want, func() bool { return r.superseded(ctx, p, id) })
+	if !done {
+		r.memory.doubt(p.key)
+		return nil
+	}
+	resync := jitter(r.Resync, p.snapshot.Gateway.UID)
+	r.memory.put(p.key, settledGateway{uid: p.snapshot.Gateway.UID, want: id, until: r.Clock.Now().Add(resync), have: *have})
+	p.outcome = programmedUntil(resync)
+	return nil
+}
+
+// converge takes as many steps from what the cloud has towards want as fit into the slice. Done says that nothing is left;
+// otherwise the outcome of the pass says why.
+func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree, superseded func() bool) (have *lb.Tree, done bool) {
+	owner := ownerOf(p.snapshot)
+	observed, err := r.Cloud.Observe(ctx, owner)
+	if err != nil {
+		p.outcome = outcomeOf(err)
+		return nil, false
+	}
+	have = &observed
+	p.status.Have = have
+	if have.ProvisioningStatus.Pending() {
+		p.outcome = pendingAfter(pauseWait, "Octavia is at work on the load balancer.")
+		return have, false
+	}
+	todo := plan.New(want, have)
+	p.changed = len(todo.Steps) > 0
+	log := ctrl.LoggerFrom(ctx)
+	for _, s := range todo.Steps {
+		log.Info("planning", "step", fmt.Sprintf("%s %s %s", s.Verb, s.Kind, s.Ref.Key), "reason", s.Reason)
+	}
+	progress, err := r.Cloud.Apply(ctx, have, todo.Steps, r.Slice, superseded)
+	switch {
+	case err != nil:
+		p.outcome = outcomeOf(err)
+		if cloud.ClassOf(err) == cloud.Retry {
+			// Whether the last write happened is not known: what we hold may not be the truth any more.
+			p.status.Have = nil
+		}
+		return have, false
+	case progress.Remaining > 0 || progress.Pending || progress.RequeueAfter > 0:
+		p.outcome = pendingAfter(max(progress.RequeueAfter, time.Millisecond), "Octavia is at work on the load balancer.")
+		return have, false
+	case len(todo.Conflicts) > 0:
+		p.outcome = outcome{Outcome: status.Outcome{Kind: status.Conflict, Message: todo.Conflicts[0].Reason}, after: pauseBroken, backoff: true}
+		return have, false
+	}
+	if err := cloud.Errored(*have); err != nil {
+		p.outcome = outcomeOf(err)
+		return have, false
+	}
+	return have, true
+}
+
+// superseded says whether the Gateway asks for something else by now than this pass works on.
+func (r *GatewayReconciler) superseded(ctx context.Context, p *pass, working digest) bool {
+	s, err := r.Reader.Snapshot(ctx, p.key)
+	if err != nil || !r.Reader.Selects(s.Class) || !s.Gateway.DeletionTimestamp.IsZero() {
+		return true
+	}
+	s.Facts = p.snapshot.Facts
+	latest := compile.Gateway(s)
+	id, err := digestOf(&latest.Tree)
+	return err != nil || id != working
+}
+
+// remove takes everything of a Gateway out of the cloud, and then releases the Gateway. The finalizer goes only after an
+// observation that found nothing.
+func (r *GatewayReconciler) remove(ctx context.Context, p *pass) (ctrl.Result, error) {
+	r.memory.doubt(p.key)
+	if !controllerutil.ContainsFinalizer(p.snapshot.Gateway, api.Finalizer) {
+		return ctrl.Result{}, r.release(ctx, p.key)
+	}
+	have, done := r.converge(ctx, p, &lb.Tree{}, nil)
+	if !done {
+		p.status.Compiled = false
+		return r.finish(ctx, p)
+	}
+	if p.changed || !have.Empty() || have.FloatingIP != nil {
+		// The deletion was accepted; the next look says whether all is gone.
+		p.outcome = pendingAfter(pauseWait, "The load balancer is being deleted.")
+		return r.finish(ctx, p)
+	}
+	return ctrl.Result{}, r.release(ctx, p.key)
+}
+
+// release takes our marks off a Gateway that has nothing in the cloud, and off its routes.
+func (r *GatewayReconciler) release(ctx context.Context, key types.NamespacedName) error {
+	routes, err := r.Reader.Routes(ctx, key)
+	if err != nil {
+		return err
+	}
+	if err := r.Writer.ReleaseRoutes(ctx, key, routes); err != nil {
+		return err
+	}
+	r.memory.forget(key)
+	snapshot, err := r.Reader.Snapshot(ctx, key)
+	var parameters *kube.ParametersError
+	if err != nil && !errors.As(err, &parameters) {
+		return client.IgnoreNotFound(err)
+	}
+	if snapshot.Gateway.DeletionTimestamp.IsZero() {
+		if err := r.Writer.ReleaseGateway(ctx, snapshot.Gateway); err != nil {
+			return err
+		}
+	}
+	return r.Writer.RemoveFinalizer(ctx, snapshot.Gateway, api.Finalizer)
+}
+
+// finish writes the statuses of a pass and sets the time of the next.
+func (r *GatewayReconciler) finish(ctx context.Context, p *pass) (ctrl.Result, error) {
+	p.status.Outcome = p.outcome.Outcome
+	if err := r.Writer.Write(ctx, p.snapshot, status.For(p.status)); err != nil {
+		return ctrl.Result{}, err
+	}
+	after := p.outcome.delay(r.memory.failed(p.key, p.outcome))
+	switch p.outcome.Kind {
+	case status.Programmed, status.Pending:
+	default:
+		ctrl.LoggerFrom(ctx).Info("pass ended early", "outcome", p.outcome.Kind, "reason", p.outcome.Message, "next", after.String())
+	}
+	return ctrl.Result{RequeueAfter: after}, nil
+}
+
+func programmedUntil(after time.Duration) outcome {
+	return outcome{Outcome: status.Outcome{Kind: status.Programmed}, after: max(after, time.Second)}
+}
+
+func pendingAfter(after time.Duration, message string) outcome {
+	return outcome{Outcome: status.Outcome{Kind: status.Pending, Message: message}, after: after}
+}
+
+func ownerOf(s compile.Snapshot) lb.Owner {
+	return lb.Owner{
+		ClusterID:  s.ClusterID,
+		Controller: s.Controller,
+		Namespace:  s.Gateway.Namespace,
+		Name:       s.Gateway.Name,
+		UID:        string(s.Gateway.UID),
+	}
+}
+
+// factsRequest is what has to be known of the cloud for a class.
+func factsRequest(config *v1alpha1.OpenStackGatewayClassConfig) cloud.FactsRequest {
+	selector := func(s *v1alpha1.Selector) lb.Selector {
+		if s == nil {
+			return lb.Selector{}
+		}
+		return lb.Selector{ID: s.ID, Name: s.Name}
+	}
+	return cloud.FactsRequest{
+		VIPSubnet:       selector(&config.Spec.VIPSubnet),
+		MemberSubnet:    selector(config.Spec.MemberSubnet),
+		FloatingNetwork: selector(config.Spec.FloatingNetwork),
+	}
+}

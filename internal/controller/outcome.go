@@ -1,0 +1,79 @@
+package controller
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/cloud"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
+)
+
+// outcome is how a pass ended: what people are told, and when the next pass is.
+type outcome struct {
+	status.Outcome
+	// after is the time to the next pass; zero leaves it to the resync.
+	after time.Duration
+	// backoff doubles the time to the next pass with each pass that ends so, beginning at after.
+	backoff bool
+}
+
+// The pauses before the next pass. An operator's or a user's repair outside Kubernetes sends no event, so nothing waits for ever.
+const (
+	pauseWait     = 2 * time.Second
+	pauseRetry    = 5 * time.Second
+	pauseOperator = 30 * time.Second
+	pauseUser     = 2 * time.Minute
+	pauseBroken   = time.Minute
+	pauseMost     = 10 * time.Minute
+)
+
+// outcomeOf gives an error of the cloud its policy.
+func outcomeOf(err error) outcome {
+	o := outcome{Outcome: status.Outcome{Message: upperFirst(err.Error()) + "."}}
+	switch cloud.ClassOf(err) {
+	case cloud.Wait:
+		o.Kind, o.after = status.Pending, pauseWait
+	case cloud.Stale:
+		o.Kind, o.after, o.backoff = status.Pending, pauseWait, true
+	case cloud.UserFault:
+		o.Kind, o.after, o.backoff = status.UserFault, pauseUser, true
+		if cloud.ReasonOf(err) == cloud.ReasonAddress {
+			o.Reason = string(gwv1.GatewayReasonAddressNotUsable)
+		}
+		if cloud.ReasonOf(err) == cloud.ReasonSelector {
+			// The selectors are the platform team's.
+			o.Kind = status.OperatorFault
+		}
+	case cloud.OperatorFault:
+		o.Kind, o.after, o.backoff = status.OperatorFault, pauseOperator, true
+	case cloud.Conflict:
+		o.Kind, o.after, o.backoff = status.Conflict, pauseBroken, true
+	case cloud.Broken:
+		o.Kind, o.after, o.backoff = status.Broken, pauseBroken, true
+	default:
+		o.Kind, o.after, o.backoff = status.Retry, max(pauseRetry, cloud.RetryAfterOf(err)), true
+		var known *cloud.Error
+		if !errors.As(err, &known) {
+			o.Message = "The pass failed; the controller's log has the cause."
+		}
+	}
+	return o
+}
+
+// delay is the time to the next pass after a number of passes in a row that ended without success.
+func (o outcome) delay(failures int) time.Duration {
+	if !o.backoff {
+		return o.after
+	}
+	return min(o.after<<min(failures, 6), max(pauseMost, o.after))
+}
+
+func upperFirst(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

@@ -1,0 +1,106 @@
+package controller
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
+)
+
+// settled remembers which Gateways were found as they shall be, so that an event without effect costs no call to the
+// cloud. Forgetting any of it is always safe.
+type settled struct {
+	mu sync.Mutex
+	of map[types.NamespacedName]settledGateway
+	// failures are kept apart: they outlive a doubt.
+	failures map[types.NamespacedName]failures
+}
+
+type failures struct {
+	kind  status.OutcomeKind
+	count int
+}
+
+type settledGateway struct {
+	uid   types.UID
+	want  digest
+	until time.Time
+	// have is the tree as it was observed; it holds the addresses.
+	have lb.Tree
+}
+
+type digest [sha256.Size]byte
+
+// digestOf identifies the content of a wanted tree.
+func digestOf(want *lb.Tree) (digest, error) {
+	text, err := json.Marshal(want)
+	if err != nil {
+		return digest{}, fmt.Errorf("identifying the wanted tree: %w", err)
+	}
+	return sha256.Sum256(text), nil
+}
+
+// get returns what is remembered when it is for this Gateway and this wish, and still fresh.
+func (s *settled) get(key types.NamespacedName, uid types.UID, want digest, now time.Time) (settledGateway, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, ok := s.of[key]
+	return g, ok && g.uid == uid && g.want == want && now.Before(g.until)
+}
+
+func (s *settled) put(key types.NamespacedName, g settledGateway) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = map[types.NamespacedName]settledGateway{}
+	}
+	s.of[key] = g
+}
+
+func (s *settled) forget(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.of, key)
+	delete(s.failures, key)
+}
+
+// jitter spreads resyncs over 80 to 120 % of interval, always the same for one UID, so that a restart of the controller does not
+// line them up.
+func jitter(interval time.Duration, uid types.UID) time.Duration {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(uid))
+	return interval*4/5 + time.Duration(int64(interval)*2/5*int64(h.Sum32()%1000)/1000)
+}
+
+// doubt forgets that a Gateway was settled, but not how often its passes failed.
+func (s *settled) doubt(key types.NamespacedName) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.of, key)
+}
+
+// failed counts the passes in a row that ended in the same kind of failure before this one; every other end starts anew.
+func (s *settled) failed(key types.NamespacedName, o outcome) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !o.backoff {
+		delete(s.failures, key)
+		return 0
+	}
+	f := s.failures[key]
+	if f.kind != o.Kind {
+		f = failures{kind: o.Kind}
+	}
+	if s.failures == nil {
+		s.failures = map[types.NamespacedName]failures{}
+	}
+	s.failures[key] = failures{kind: f.kind, count: f.count + 1}
+	return f.count
+}
