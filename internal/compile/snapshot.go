@@ -39,8 +39,11 @@ type Snapshot struct {
 
 // Result is what a Gateway means.
 type Result struct {
-	// Tree is the wanted load balancer; Empty when there is none to have (deleted, not accepted).
+	// Tree is the wanted load balancer; Empty when there is none to have: the Gateway is deleted.
 	Tree lb.Tree
+	// Hold says that the Gateway is refused as a whole. Nothing is to be created, but what exists stays as it is: a mistake in
+	// a Gateway must not take down what it serves. Tree is Empty.
+	Hold bool
 	// Verdicts are sorted by object, then listener or parent.
 	Verdicts []status.Verdict
 }

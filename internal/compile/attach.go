@@ -1,0 +1,153 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
+)
+
+// route is one HTTPRoute.
+type route struct {
+	object   *gwv1.HTTPRoute
+	id       string
+	created  time.Time
+	hosts    hosts
+	rules    []*rule
+	problems []status.RouteBackendProblem
+	parents  []*parent
+}
+
+// parent is one parentRef of a route.
+type parent struct {
+	ref *gwv1.ParentReference
+	// attached are the listeners that take the route. When there are none, refused says why.
+	attached []*attachment
+	refused  status.Condition
+}
+
+// attachment is a route on a listener. A route has at most one for each listener, however many parentRefs lead there.
+type attachment struct {
+	route    *route
+	listener *listener
+	hosts    hosts
+	// faults are the rules that cannot be served on this listener.
+	faults map[*rule]*fault
+	// detached says that no rule can be served here.
+	detached bool
+}
+
+// refersTo says whether a parentRef means the Gateway.
+func refersTo(ref gwv1.ParentReference, routeNamespace string, gateway *gwv1.Gateway) bool {
+	namespace := routeNamespace
+	if ref.Namespace != nil {
+		namespace = string(*ref.Namespace)
+	}
+	return (ref.Group == nil || *ref.Group == gwv1.GroupName) &&
+		(ref.Kind == nil || *ref.Kind == "Gateway") &&
+		namespace == gateway.Namespace && string(ref.Name) == gateway.Name
+}
+
+// attach finds the listeners for each parentRef of the route that means the Gateway.
+func (in *input) attach(r *route, all []*listener) {
+	known := map[*listener]*attachment{}
+	for i := range r.object.Spec.ParentRefs {
+		ref := &r.object.Spec.ParentRefs[i]
+		if !refersTo(*ref, r.object.Namespace, in.Gateway) {
+			continue
+		}
+		p := &parent{ref: ref}
+		p.refused = in.attachParent(p, r, all, known)
+		r.parents = append(r.parents, p)
+	}
+}
+
+// attachParent fills p.attached; the condition says why it stayed empty.
+func (in *input) attachParent(p *parent, r *route, all []*listener, known map[*listener]*attachment) status.Condition {
+	named := slices.DeleteFunc(slices.Clone(all), func(l *listener) bool {
+		return p.ref.SectionName != nil && *p.ref.SectionName != "" && *p.ref.SectionName != l.name ||
+			p.ref.Port != nil && *p.ref.Port != l.port
+	})
+	if len(named) == 0 {
+		return status.RouteNoMatchingParent(wantedListener(p.ref))
+	}
+	allowing := slices.DeleteFunc(slices.Clone(named), func(l *listener) bool { return !in.allows(l, r.object.Namespace) })
+	if len(allowing) == 0 {
+		return status.RouteNotAllowedByListeners(labelsOf(named), r.object.Namespace)
+	}
+	for _, l := range allowing {
+		a := known[l]
+		if a == nil {
+			both, ok := r.hosts.intersect(newHosts(l.hostname))
+			if !ok || len(r.hosts) == 0 && len(r.object.Spec.Hostnames) > 0 {
+				continue
+			}
+			a = &attachment{route: r, listener: l, hosts: both, faults: map[*rule]*fault{}}
+			known[l] = a
+		}
+		p.attached = append(p.attached, a)
+	}
+	return status.RouteNoMatchingListenerHostname(labelsOf(allowing))
+}
+
+func wantedListener(ref *gwv1.ParentReference) string {
+	var wanted []string
+	if ref.SectionName != nil && *ref.SectionName != "" {
+		wanted = append(wanted, "name "+string(*ref.SectionName))
+	}
+	if ref.Port != nil {
+		wanted = append(wanted, fmt.Sprintf("port %d", *ref.Port))
+	}
+	if len(wanted) == 0 {
+		return "any name: it has none"
+	}
+	return strings.Join(wanted, " and ")
+}
+
+func labelsOf(list []*listener) []string {
+	names := make([]string, len(list))
+	for i, l := range list {
+		names[i] = l.label()
+	}
+	return names
+}
+
+// allows says whether the listener takes HTTPRoutes of a namespace.
+func (in *input) allows(l *listener, namespace string) bool {
+	if len(l.kinds) == 0 {
+		return false
+	}
+	from := gwv1.NamespacesFromSame
+	var selector *metav1.LabelSelector
+	if l.allowed != nil && l.allowed.Namespaces != nil {
+		if l.allowed.Namespaces.From != nil {
+			from = *l.allowed.Namespaces.From
+		}
+		selector = l.allowed.Namespaces.Selector
+	}
+	switch from {
+	case gwv1.NamespacesFromAll:
+		return true
+	case gwv1.NamespacesFromSame:
+		return namespace == l.owner.Namespace
+	case gwv1.NamespacesFromSelector:
+		return in.selects(selector, namespace)
+	}
+	return false
+}
+
+// selects says whether the labels of a namespace match. No selector selects nothing.
+func (in *input) selects(selector *metav1.LabelSelector, namespace string) bool {
+	object := in.namespaces[namespace]
+	if selector == nil || object == nil {
+		return false
+	}
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	return err == nil && s.Matches(labels.Set(object.Labels))
+}

@@ -1,0 +1,151 @@
+package compile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
+)
+
+// backend is a Service port that requests can be sent to.
+type backend struct {
+	service name
+	port    int32
+	// endpoints are distinct and sorted.
+	endpoints []endpoint
+}
+
+func (b *backend) String() string { return fmt.Sprintf("%s:%d", b.service, b.port) }
+
+// endpoint is one address of a backend.
+type endpoint struct {
+	address string
+	port    int32
+	name    string
+}
+
+func compareEndpoints(a, b endpoint) int {
+	return cmp.Or(strings.Compare(a.address, b.address), cmp.Compare(a.port, b.port))
+}
+
+// problem makes a message of where the reference stands.
+type problem func(where string) status.RouteBackendProblem
+
+// resolution is what a Service port came to: one of the two is set.
+type resolution struct {
+	backend *backend
+	problem problem
+}
+
+// backends resolves backendRefs, each Service port once.
+type backends struct {
+	in    *input
+	known map[string]resolution
+	nodes map[corev1.IPFamily][]node
+}
+
+func newBackends(in *input) *backends {
+	return &backends{in: in, known: map[string]resolution{}, nodes: map[corev1.IPFamily][]node{}}
+}
+
+// resolve finds what a backendRef of an HTTPRoute means.
+func (b *backends) resolve(routeNamespace string, ref gwv1.BackendObjectReference) (*backend, problem) {
+	group, kind := "", "Service"
+	if ref.Group != nil {
+		group = string(*ref.Group)
+	}
+	if ref.Kind != nil {
+		kind = string(*ref.Kind)
+	}
+	if group != "" || kind != "Service" {
+		return nil, func(where string) status.RouteBackendProblem { return status.BackendInvalidKind(where, group, kind) }
+	}
+	service := name{routeNamespace, string(ref.Name)}
+	if ref.Namespace != nil {
+		service.namespace = string(*ref.Namespace)
+	}
+	// Whether a Service of another namespace exists is told only to those who may use it.
+	if !b.in.granted(routeToService(routeNamespace, service.namespace, service.name)) {
+		return nil, func(where string) status.RouteBackendProblem {
+			return status.BackendRefNotPermitted(where, service.String(), service.namespace)
+		}
+	}
+	if ref.Port == nil {
+		return nil, func(where string) status.RouteBackendProblem {
+			return status.BackendWithoutPort(where, service.String())
+		}
+	}
+	key := fmt.Sprintf("%s:%d", service, *ref.Port)
+	found, ok := b.known[key]
+	if !ok {
+		found.backend, found.problem = b.find(service, int32(*ref.Port))
+		b.known[key] = found
+	}
+	return found.backend, found.problem
+}
+
+func (b *backends) find(id name, number int32) (*backend, problem) {
+	service := b.in.services[id]
+	if service == nil || service.DeletionTimestamp != nil {
+		return nil, func(where string) status.RouteBackendProblem { return status.BackendNotFound(where, id.String()) }
+	}
+	if service.Spec.Type == corev1.ServiceTypeExternalName {
+		return nil, func(where string) status.RouteBackendProblem { return status.BackendExternalName(where, id.String()) }
+	}
+	i := slices.IndexFunc(service.Spec.Ports, func(p corev1.ServicePort) bool { return p.Port == number })
+	if i < 0 {
+		return nil, func(where string) status.RouteBackendProblem {
+			return status.BackendPortNotFound(where, id.String(), number)
+		}
+	}
+	port := service.Spec.Ports[i]
+	if protocol := unsupportedProtocol(port); protocol != "" {
+		return nil, func(where string) status.RouteBackendProblem {
+			return status.BackendUnsupportedProtocol(where, id.String(), number, protocol)
+		}
+	}
+	if port.NodePort <= 0 || port.NodePort > 65535 {
+		return nil, func(where string) status.RouteBackendProblem {
+			return status.BackendWithoutNodePort(where, id.String(), number)
+		}
+	}
+	found := &backend{service: id, port: number}
+	for _, n := range b.nodesFor(b.in.family(service)) {
+		found.endpoints = append(found.endpoints, endpoint{address: n.address, port: port.NodePort, name: n.name})
+	}
+	slices.SortFunc(found.endpoints, compareEndpoints)
+	found.endpoints = slices.CompactFunc(found.endpoints, func(a, b endpoint) bool { return compareEndpoints(a, b) == 0 })
+	return found, nil
+}
+
+func (b *backends) nodesFor(family corev1.IPFamily) []node {
+	nodes, ok := b.nodes[family]
+	if !ok {
+		nodes = b.in.nodesFor(family)
+		b.nodes[family] = nodes
+	}
+	return nodes
+}
+
+// unsupportedProtocol names the protocol of a port that a plain HTTP/1.1 pool cannot speak; "" when it can.
+func unsupportedProtocol(port corev1.ServicePort) string {
+	if port.Protocol != "" && port.Protocol != corev1.ProtocolTCP {
+		return string(port.Protocol)
+	}
+	if port.AppProtocol == nil {
+		return ""
+	}
+	switch *port.AppProtocol {
+	case "", "http", "kubernetes.io/ws":
+		return ""
+	case "https", "kubernetes.io/wss", "kubernetes.io/h2c", "grpc", "tcp", "tls":
+		return *port.AppProtocol
+	}
+	// Others are hints for other software.
+	return ""
+}

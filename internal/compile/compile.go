@@ -1,0 +1,194 @@
+package compile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
+)
+
+// compiler is one run.
+type compiler struct {
+	in       *input
+	owner    lb.Owner
+	pools    *pools
+	backends *backends
+}
+
+// Gateway says what a Gateway means: the load balancer to have and what to tell in status. Mistakes of users are verdicts; it never
+// fails, changes nothing in s, and the order of objects in s does not matter.
+func Gateway(s Snapshot) Result {
+	if s.Gateway == nil || s.Gateway.DeletionTimestamp != nil {
+		return Result{}
+	}
+	in := newInput(s)
+	c := &compiler{
+		in: in,
+		owner: lb.Owner{
+			ClusterID: s.ClusterID, Controller: s.Controller,
+			Namespace: s.Gateway.Namespace, Name: s.Gateway.Name, UID: string(s.Gateway.UID),
+		},
+		pools:    newPools(),
+		backends: newBackends(in),
+	}
+	listeners := in.listeners()
+	routes := c.routes(listeners)
+	tree := c.tree(listeners, routes)
+
+	accepted := acceptance(s.Gateway, listeners)
+	result := Result{Tree: tree, Hold: unsupportedAddress(s.Gateway) != ""}
+	if result.Hold {
+		result.Tree = lb.Tree{}
+	}
+	result.Verdicts = append(result.Verdicts, status.Verdict{Object: in.object(), Conditions: []status.Condition{accepted}})
+	for _, l := range listeners {
+		result.Verdicts = append(result.Verdicts, l.verdict())
+	}
+	for _, r := range routes {
+		for _, p := range r.parents {
+			result.Verdicts = append(result.Verdicts, r.verdict(p))
+		}
+	}
+	slices.SortStableFunc(result.Verdicts, compareVerdicts)
+	return result
+}
+
+func (in *input) object() status.Object {
+	return status.Object{Kind: status.KindGateway, Namespace: in.Gateway.Namespace, Name: in.Gateway.Name, Generation: in.Gateway.Generation}
+}
+
+func compareVerdicts(a, b status.Verdict) int {
+	return cmp.Or(
+		strings.Compare(string(a.Object.Kind), string(b.Object.Kind)),
+		strings.Compare(a.Object.Namespace, b.Object.Namespace),
+		strings.Compare(a.Object.Name, b.Object.Name),
+		strings.Compare(string(a.Listener), string(b.Listener)),
+	)
+}
+
+// routes reads and attaches all routes, sorted by name.
+func (c *compiler) routes(listeners []*listener) []*route {
+	var list []*route
+	for _, object := range c.in.HTTPRoutes {
+		if object == nil || object.DeletionTimestamp != nil {
+			continue
+		}
+		r := c.newRoute(object)
+		if c.in.attach(r, listeners); len(r.parents) > 0 {
+			list = append(list, r)
+		}
+	}
+	slices.SortFunc(list, func(a, b *route) int { return strings.Compare(a.id, b.id) })
+	return list
+}
+
+// acceptance is the Gateway's Accepted condition. Routes never change it.
+func acceptance(gateway *gwv1.Gateway, listeners []*listener) status.Condition {
+	if why := unsupportedAddress(gateway); why != "" {
+		return status.GatewayUnsupportedAddress(why)
+	}
+	var refused []string
+	for _, l := range listeners {
+		if !l.served() {
+			refused = append(refused, l.label())
+		}
+	}
+	if len(refused) > 0 || len(listeners) == 0 {
+		slices.Sort(refused)
+		return status.GatewayListenersNotValid(refused, len(listeners)-len(refused))
+	}
+	return status.GatewayAccepted()
+}
+
+// unsupportedAddress says why spec.addresses cannot be had; "" when it can.
+func unsupportedAddress(gateway *gwv1.Gateway) string {
+	if len(gateway.Spec.Addresses) == 0 {
+		return ""
+	}
+	return "Choosing the address in spec.addresses is not supported: leave it out."
+}
+
+// tree builds the load balancer. It also decides which routes stay detached from which listeners.
+func (c *compiler) tree(listeners []*listener, routes []*route) lb.Tree {
+	tree := lb.Tree{
+		Meta:      lb.Meta{Key: treeKey, Name: c.owner.LoadBalancerName(), Tags: c.owner.Tags(lb.KindLoadBalancer, treeKey)},
+		Owner:     c.owner,
+		ProjectID: c.in.Facts.ProjectID,
+		Description: lb.Shorten(fmt.Sprintf("Gateway %s/%s of Kubernetes cluster %s",
+			c.owner.Namespace, c.owner.Name, c.owner.ClusterID)),
+		VIP: lb.VIP{SubnetID: c.in.Facts.VIPSubnet.ID, NetworkID: c.in.Facts.VIPSubnet.NetworkID},
+	}
+	if network := c.in.Facts.FloatingNetworkID; network != "" {
+		tree.FloatingIP = &lb.FloatingIP{NetworkID: network, Description: c.owner.Description()}
+	}
+	byListener := attachments(routes)
+	used := map[*pool]bool{}
+	var programs []*program
+	for _, f := range frontends(listeners) {
+		p := c.program(f, byListener)
+		for pool := range p.pools() {
+			used[pool] = true
+		}
+		programs = append(programs, p)
+	}
+	pools := make([]*pool, 0, len(used))
+	for p := range used {
+		pools = append(pools, p)
+	}
+	assignKeys(pools)
+	slices.SortFunc(pools, func(a, b *pool) int { return strings.Compare(a.key, b.key) })
+	for _, p := range pools {
+		tree.Pools = append(tree.Pools, c.pool(p))
+	}
+	for _, p := range programs {
+		tree.Listeners = append(tree.Listeners, c.listener(p))
+	}
+	for _, list := range byListener {
+		for _, a := range list {
+			if !a.detached {
+				a.listener.attached++
+			}
+		}
+	}
+	return tree
+}
+
+// treeKey is the key of the load balancer itself.
+const treeKey = "loadbalancer"
+
+// attachments groups the attachments of all routes by listener. Routes without a rule that could be served anywhere are
+// detached at once.
+func attachments(routes []*route) map[*listener][]*attachment {
+	byListener := map[*listener][]*attachment{}
+	for _, r := range routes {
+		seen := map[*attachment]bool{}
+		for _, p := range r.parents {
+			for _, a := range p.attached {
+				if !seen[a] {
+					seen[a] = true
+					a.settle()
+					byListener[a.listener] = append(byListener[a.listener], a)
+				}
+			}
+		}
+	}
+	return byListener
+}
+
+// settle detaches the route from the listener when none of its rules can be served there.
+func (a *attachment) settle() {
+	if len(a.route.rules) == 0 {
+		return
+	}
+	a.detached = !slices.ContainsFunc(a.route.rules, func(r *rule) bool { return r.fault() == nil && a.faults[r] == nil })
+}
+
+// meta names and marks an object.
+func (c *compiler) meta(kind lb.Kind, key string, extra ...string) lb.Meta {
+	return lb.Meta{Key: key, Name: lb.Shorten(key), Tags: c.owner.Tags(kind, key, extra...)}
+}

@@ -1,0 +1,38 @@
+package compile
+
+// isolated are the hosts that requests on l can have: those that no more specific listener of the port takes. Each host belongs to the
+// most specific listener alone, whether a route there wants it or not.
+func (f *frontend) isolated(l *listener, wanted hosts) (hosts, bool) {
+	var left []hostname
+	for _, host := range wanted.all() {
+		if !f.takenFrom(l, host) {
+			left = append(left, host)
+		}
+	}
+	return newHosts(left...), len(left) > 0
+}
+
+// takenFrom says whether a more specific listener than l has the whole of host.
+func (f *frontend) takenFrom(l *listener, host hostname) bool {
+	for _, o := range f.listeners {
+		if o.hostname != l.hostname && l.hostname.covers(o.hostname) && o.hostname.covers(host) {
+			return true
+		}
+	}
+	return false
+}
+
+// barriers stop requests at the end of each listener that has a less specific one below it: without them they would fall through to
+// the routes of that one. They do not depend on routes, so that a new route never has to wait for one.
+func (f *frontend) barriers(noRoute *pool) []*entry {
+	var list []*entry
+	for _, l := range f.listeners {
+		for _, o := range f.listeners {
+			if o.hostname != l.hostname && o.hostname.covers(l.hostname) {
+				list = append(list, &entry{match: match{hosts: newHosts(l.hostname)}, listener: l, pool: noRoute})
+				break
+			}
+		}
+	}
+	return list
+}

@@ -1,0 +1,227 @@
+package compile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
+)
+
+// listener is one listener of the Gateway.
+type listener struct {
+	owner    status.Object
+	name     gwv1.SectionName
+	hostname hostname
+	port     gwv1.PortNumber
+	protocol gwv1.ProtocolType
+	allowed  *gwv1.AllowedRoutes
+	// kinds are the supported ones among those that it allows.
+	kinds []gwv1.RouteGroupKind
+	// accepted, conflicted and resolved are its conditions; notProgrammed says why it is not served, "" when it is.
+	accepted      status.Condition
+	conflicted    status.Condition
+	resolved      status.Condition
+	notProgrammed string
+	attached      int32
+}
+
+// label is how messages call the listener.
+func (l *listener) label() string { return string(l.name) }
+
+func (l *listener) served() bool { return l.notProgrammed == "" }
+
+func (l *listener) scheme() string {
+	if l.protocol == gwv1.HTTPSProtocolType {
+		return "https"
+	}
+	return "http"
+}
+
+// listeners reads all listeners of the Gateway.
+func (in *input) listeners() []*listener {
+	owner := status.Object{Kind: status.KindGateway, Namespace: in.Gateway.Namespace, Name: in.Gateway.Name, Generation: in.Gateway.Generation}
+	var all []*listener
+	for _, spec := range in.Gateway.Spec.Listeners {
+		all = append(all, newListener(owner, spec))
+	}
+	markConflicts(all)
+	return all
+}
+
+func newListener(owner status.Object, spec gwv1.Listener) *listener {
+	l := &listener{
+		owner: owner, name: spec.Name, port: spec.Port, protocol: spec.Protocol, allowed: spec.AllowedRoutes,
+		accepted: status.ListenerAccepted(), conflicted: status.ListenerNoConflicts(), resolved: status.ListenerResolvedRefs(),
+	}
+	switch spec.Protocol {
+	case gwv1.HTTPProtocolType:
+	case gwv1.HTTPSProtocolType:
+		l.notProgrammed = terminatedHTTPS(spec)
+	default:
+		l.refuse(status.ListenerUnsupportedProtocol(spec.Protocol))
+		return l
+	}
+	l.kinds = l.allowedKinds()
+	if l.port < 1 || l.port > 65535 {
+		l.refuse(status.ListenerUnsupportedValue(fmt.Sprintf("port %d is not between 1 and 65535", l.port)))
+		return l
+	}
+	if spec.Hostname != nil && *spec.Hostname != "" {
+		parsed, ok := parseHostname(string(*spec.Hostname))
+		switch {
+		case !ok:
+			l.refuse(status.ListenerUnsupportedValue("the hostname is not valid"))
+		case !hostFits(parsed):
+			l.refuse(status.ListenerUnsupportedValue(fmt.Sprintf("the hostname is too long: Octavia takes %d characters after escaping", maxValue)))
+		}
+		l.hostname = parsed
+	}
+	return l
+}
+
+func (l *listener) refuse(accepted status.Condition) {
+	l.accepted = accepted
+	l.notProgrammed = "the listener is not accepted: see its Accepted condition"
+}
+
+// allowedKinds are the supported kinds that the listener allows. Unsupported ones are told in its conditions.
+func (l *listener) allowedKinds() []gwv1.RouteGroupKind {
+	supported := []gwv1.RouteGroupKind{{Group: groupPointer(gwv1.GroupName), Kind: "HTTPRoute"}}
+	if l.allowed == nil || len(l.allowed.Kinds) == 0 {
+		return supported
+	}
+	var invalid []string
+	var kinds []gwv1.RouteGroupKind
+	for _, k := range l.allowed.Kinds {
+		group := gwv1.Group(gwv1.GroupName)
+		if k.Group != nil {
+			group = *k.Group
+		}
+		switch {
+		case group != gwv1.GroupName || k.Kind != "HTTPRoute":
+			invalid = append(invalid, strings.Trim(fmt.Sprintf("%s.%s", k.Kind, group), "."))
+		case len(kinds) == 0:
+			kinds = supported
+		}
+	}
+	if len(invalid) > 0 {
+		slices.Sort(invalid)
+		l.resolved = status.ListenerInvalidRouteKinds(slices.Compact(invalid))
+	}
+	return kinds
+}
+
+func groupPointer(g gwv1.Group) *gwv1.Group { return &g }
+
+// markConflicts finds listeners that want one port for different protocols, or one port and hostname. Gateway API forbids to pick a
+// winner among the listeners of a Gateway.
+func markConflicts(all []*listener) {
+	byPort := map[gwv1.PortNumber][]*listener{}
+	for _, l := range all {
+		if transport(l.protocol) == "tcp" {
+			byPort[l.port] = append(byPort[l.port], l)
+		}
+	}
+	for port, same := range byPort {
+		for _, l := range same {
+			var protocol, host []string
+			for _, o := range same {
+				switch {
+				case o == l:
+				case family(o.protocol) != family(l.protocol):
+					protocol = append(protocol, "listener "+o.label())
+				case o.hostname == l.hostname:
+					host = append(host, "listener "+o.label())
+				}
+			}
+			switch {
+			case len(protocol) > 0:
+				l.conflict(status.ListenerProtocolConflict(port, protocol), gwv1.ListenerReasonProtocolConflict)
+			case len(host) > 0:
+				l.conflict(status.ListenerHostnameConflict(port, host), gwv1.ListenerReasonHostnameConflict)
+			}
+		}
+	}
+}
+
+func (l *listener) conflict(conflicted status.Condition, reason gwv1.ListenerConditionReason) {
+	l.conflicted = conflicted
+	if l.accepted.Status == "True" {
+		l.accepted = status.ListenerNotAcceptedConflict(reason, l.port)
+	}
+	l.notProgrammed = "the listener conflicts with another one: see its Conflicted condition"
+}
+
+// transport is the layer-4 protocol in which a listener takes its port; "" when it is not known.
+func transport(p gwv1.ProtocolType) string {
+	switch p {
+	case gwv1.HTTPProtocolType, gwv1.HTTPSProtocolType, gwv1.TLSProtocolType, gwv1.TCPProtocolType:
+		return "tcp"
+	case gwv1.UDPProtocolType:
+		return "udp"
+	}
+	return ""
+}
+
+// family is what listeners of one port must agree on.
+func family(p gwv1.ProtocolType) gwv1.ProtocolType {
+	if p == gwv1.TLSProtocolType {
+		return gwv1.HTTPSProtocolType
+	}
+	return p
+}
+
+// verdict is the listener's status.
+func (l *listener) verdict() status.Verdict {
+	v := status.Verdict{
+		Object: l.owner, Listener: l.name, SupportedKinds: l.kinds, AttachedRoutes: l.attached,
+		Conditions: []status.Condition{l.accepted, l.conflicted, l.resolved},
+	}
+	if !l.served() {
+		v.Conditions = append(v.Conditions, status.ListenerNotProgrammed(l.notProgrammed))
+	}
+	return v
+}
+
+// frontend is one port of the load balancer: one Octavia listener for all Gateway listeners on it.
+type frontend struct {
+	port      gwv1.PortNumber
+	protocol  lb.Protocol
+	listeners []*listener
+}
+
+// frontends groups the served listeners by port.
+func frontends(all []*listener) []*frontend {
+	byPort := map[gwv1.PortNumber]*frontend{}
+	var list []*frontend
+	for _, l := range all {
+		if !l.served() {
+			continue
+		}
+		f := byPort[l.port]
+		if f == nil {
+			f = &frontend{port: l.port, protocol: lb.HTTP}
+			if l.protocol == gwv1.HTTPSProtocolType {
+				f.protocol = lb.TerminatedHTTPS
+			}
+			byPort[l.port] = f
+			list = append(list, f)
+		}
+		f.listeners = append(f.listeners, l)
+	}
+	slices.SortFunc(list, func(a, b *frontend) int { return cmp.Compare(a.port, b.port) })
+	return list
+}
+
+// key is the key of the Octavia listener.
+func (f *frontend) key() string {
+	if f.protocol == lb.TerminatedHTTPS {
+		return fmt.Sprintf("https-%d", f.port)
+	}
+	return fmt.Sprintf("http-%d", f.port)
+}

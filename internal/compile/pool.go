@@ -1,0 +1,134 @@
+package compile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+)
+
+// The pools without members: HAProxy answers 503 for them.
+const (
+	// invalidBackendPool is for rules that have no usable backend, or that cannot be served: they keep their place, so that their requests
+	// do not fall to another rule.
+	invalidBackendPool = "invalid-backend"
+	// noRoutePool is for requests that belong to a listener and match none of its rules.
+	noRoutePool = "no-route"
+)
+
+// pool is one set of members, shared by all rules that want the same.
+type pool struct {
+	// base names the backends without their weights, so that a change of weights changes members only.
+	base   string
+	shares []share
+	// user is the first rule that wants the pool. It orders pools of one base.
+	user string
+	// key is base, or base#2 and so on.
+	key string
+}
+
+// pools makes each distinct pool once.
+type pools struct {
+	byContent      map[string]*pool
+	invalidBackend *pool
+	noRoute        *pool
+}
+
+func newPools() *pools {
+	return &pools{
+		byContent:      map[string]*pool{},
+		invalidBackend: &pool{base: invalidBackendPool, key: invalidBackendPool},
+		noRoute:        &pool{base: noRoutePool, key: noRoutePool},
+	}
+}
+
+// get returns the pool of shares, which are in normal form.
+func (p *pools) get(shares []share, user string) *pool {
+	names := make([]string, len(shares))
+	var content strings.Builder
+	for i, s := range shares {
+		names[i] = s.backend.String()
+		fmt.Fprintf(&content, "%s=%d+", names[i], s.weight)
+	}
+	found := p.byContent[content.String()]
+	if found == nil {
+		found = &pool{base: strings.Join(names, "+"), shares: shares, user: user}
+		p.byContent[content.String()] = found
+	}
+	found.user = min(found.user, user)
+	return found
+}
+
+// assignKeys gives the used pools their keys.
+func assignKeys(used []*pool) {
+	byBase := map[string][]*pool{}
+	for _, p := range used {
+		byBase[p.base] = append(byBase[p.base], p)
+	}
+	for base, same := range byBase {
+		slices.SortFunc(same, func(a, b *pool) int { return strings.Compare(a.user, b.user) })
+		for i, p := range same {
+			p.key = base
+			if i > 0 {
+				p.key = fmt.Sprintf("%s#%d", base, i+1)
+			}
+		}
+	}
+}
+
+// pool renders p.
+func (c *compiler) pool(p *pool) lb.Pool {
+	services := make([]string, len(p.shares))
+	for i, s := range p.shares {
+		services[i] = lb.ServiceTag(s.backend.service.namespace, s.backend.service.name, s.backend.port)
+	}
+	rendered := lb.Pool{
+		Meta:      c.meta(lb.KindPool, p.key, services...),
+		Protocol:  lb.HTTP,
+		Algorithm: "ROUND_ROBIN",
+	}
+	if len(p.shares) == 0 {
+		return rendered
+	}
+	for _, m := range weigh(p.shares) {
+		rendered.Members = append(rendered.Members, lb.Member{
+			Name: lb.Shorten(m.name), Address: m.address, Port: int(m.port),
+			SubnetID: c.in.Facts.MemberSubnetID, Weight: int(m.weight),
+		})
+	}
+	monitor := c.monitor()
+	monitor.Name, monitor.Tags = rendered.Name, c.owner.Tags(lb.KindMonitor, p.key)
+	rendered.Monitor = &monitor
+	return rendered
+}
+
+// monitor is how the class wants backends to be checked. TCP is the default: it takes down no backend for having no page.
+func (c *compiler) monitor() lb.Monitor {
+	m := lb.Monitor{Type: "TCP", Delay: 5, Timeout: 3, MaxRetries: 2, MaxRetriesDown: 3}
+	if c.in.Config == nil {
+		return m
+	}
+	wanted := c.in.Config.Spec.HealthMonitor
+	set := func(field *int, value int32) {
+		if value > 0 {
+			*field = int(value)
+		}
+	}
+	set(&m.Delay, wanted.DelaySeconds)
+	set(&m.Timeout, wanted.TimeoutSeconds)
+	set(&m.MaxRetries, wanted.HealthyThreshold)
+	set(&m.MaxRetriesDown, wanted.UnhealthyThreshold)
+	m.Timeout = min(m.Timeout, m.Delay)
+	if wanted.Type == v1alpha1.HealthMonitorHTTP {
+		m.Type, m.HTTPMethod, m.URLPath, m.ExpectedCodes = "HTTP", "GET", "/", "200"
+		if wanted.Path != "" {
+			m.URLPath = wanted.Path
+		}
+		if wanted.ExpectedCodes != "" {
+			m.ExpectedCodes = wanted.ExpectedCodes
+		}
+	}
+	return m
+}

@@ -1,0 +1,259 @@
+package compile
+
+import (
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+)
+
+// program is what one frontend does: policies in order, then the default pool.
+type program struct {
+	frontend *frontend
+	policies []policy
+	// catchAll takes the requests that no policy takes; nil leaves them to HAProxy's 503.
+	catchAll *pool
+}
+
+// policy is an L7 policy before pools have keys.
+type policy struct {
+	base     string
+	route    *route
+	pool     *pool
+	redirect *redirect
+	rules    []lb.Rule
+}
+
+// program orders everything on the frontend and expresses it. Rules that cannot be expressed become faults of their
+// attachment. A route that loses all its rules leaves the listener, which changes what the others have to yield to: so it goes on until
+// nothing changes. Faults only ever grow, so that ends.
+func (c *compiler) program(f *frontend, byListener map[*listener][]*attachment) *program {
+	for {
+		p, found := c.attempt(f, byListener)
+		if !found {
+			return p
+		}
+	}
+}
+
+// attempt is one pass; found says that it found new faults.
+func (c *compiler) attempt(f *frontend, byListener map[*listener][]*attachment) (p *program, found bool) {
+	p = &program{frontend: f}
+	entries := f.barriers(c.pools.noRoute)
+	owners := map[*entry]*attachment{}
+	for _, l := range f.listeners {
+		for _, a := range byListener[l] {
+			if a.detached {
+				continue
+			}
+			before := len(entries)
+			found = c.entries(f, a, &entries) || found
+			for _, e := range entries[before:] {
+				owners[e] = a
+			}
+		}
+	}
+	if found {
+		settle(f, byListener)
+		return p, true
+	}
+	slices.SortFunc(entries, compareEntries)
+	forwards := newForwards()
+	for _, e := range entries {
+		if e.redirect == nil {
+			if e.unconditional() {
+				// Nothing after it can be reached, so it is the last that forwards.
+				p.catchAll = e.pool
+				break
+			}
+			forwards.add(e)
+			p.forward(e)
+			continue
+		}
+		if why := p.answer(e, forwards); why != nil {
+			owners[e].faults[e.rule] = why
+			found = true
+		}
+	}
+	if found {
+		settle(f, byListener)
+	}
+	return p, found
+}
+
+func settle(f *frontend, byListener map[*listener][]*attachment) {
+	for _, l := range f.listeners {
+		for _, a := range byListener[l] {
+			a.settle()
+		}
+	}
+}
+
+// entries makes the entries of one route on one listener. It says whether it found new faults.
+func (c *compiler) entries(f *frontend, a *attachment, list *[]*entry) (found bool) {
+	reachable, ok := f.isolated(a.listener, a.hosts)
+	if !ok {
+		return false
+	}
+	for _, r := range a.route.rules {
+		switch {
+		case r.dropped != nil:
+		case r.redirect == nil || r.blocked != nil || a.faults[r] != nil:
+			r.each(reachable, func(e entry) *fault {
+				e.listener, e.pool = a.listener, r.pool
+				*list = append(*list, &e)
+				return nil
+			})
+		default:
+			if why := r.each(reachable, func(e entry) *fault {
+				e.listener = a.listener
+				return redirects(e, list)
+			}); why != nil {
+				a.faults[r] = why
+				found = true
+			}
+		}
+	}
+	return found
+}
+
+// each makes one entry for each match and each class of hosts, until one has a fault.
+func (r *rule) each(reachable hosts, do func(entry) *fault) *fault {
+	for i, m := range r.matches {
+		for _, same := range reachable.byClass() {
+			m.hosts = same
+			if why := do(entry{match: m, rule: r, index: i}); why != nil {
+				return why
+			}
+		}
+	}
+	return nil
+}
+
+// redirects makes the entries of a redirect: one for all hosts when its target is the same for all, else one for each.
+func redirects(e entry, list *[]*entry) *fault {
+	each := []hosts{e.hosts}
+	if e.rule.redirect.Hostname == nil {
+		each = nil
+		for _, h := range e.hosts.all() {
+			each = append(each, newHosts(h))
+		}
+	}
+	for _, h := range each {
+		one := e
+		one.hosts = h
+		target, err := newRedirect(one.rule.redirect, one.listener, one.match)
+		if err != nil {
+			return unsupported("%s", err)
+		}
+		one.redirect = target
+		*list = append(*list, &one)
+	}
+	return nil
+}
+
+// forward adds the policies of an entry that forwards.
+func (p *program) forward(e *entry) {
+	for _, rules := range e.match.rules() {
+		p.policies = append(p.policies, policy{base: e.base(), route: e.route(), pool: e.pool, rules: rules})
+	}
+}
+
+// answer adds the policies of an entry that redirects. HAProxy would ask them before all that forward.
+func (p *program) answer(e *entry, above *forwards) *fault {
+	terms, err := exclude(e.match, above.overlapping(e.match))
+	if err != nil {
+		return unsupported("%s", err)
+	}
+	for _, rules := range terms {
+		if len(rules) == 0 {
+			rules = []lb.Rule{everything()}
+		}
+		p.policies = append(p.policies, policy{base: e.base(), route: e.route(), redirect: e.redirect, rules: rules})
+	}
+	return nil
+}
+
+// rules are the conditions of a match: the match is the disjunction of what it returns.
+func (m match) rules() [][]lb.Rule {
+	var rest []lb.Rule
+	if m.path.kind != anyPath {
+		rest = append(rest, m.path.rule())
+	}
+	for _, h := range m.headers {
+		both := h.rules()
+		rest = append(rest, both[:]...)
+	}
+	if len(m.hosts) == 0 {
+		return [][]lb.Rule{rest}
+	}
+	var all [][]lb.Rule
+	for _, host := range hostRules(m.hosts) {
+		all = append(all, append([]lb.Rule{host}, rest...))
+	}
+	return all
+}
+
+func (e *entry) route() *route {
+	if e.rule == nil {
+		return nil
+	}
+	return e.rule.route
+}
+
+// base is the key of the entry's policies, without the number that tells several apart.
+func (e *entry) base() string {
+	if e.rule == nil {
+		return "isolation:" + e.listener.label()
+	}
+	return fmt.Sprintf("%s/%d/%d", e.rule.route.id, e.rule.index, e.index)
+}
+
+// pools are those that the program uses.
+func (p *program) pools() iter.Seq[*pool] {
+	return func(yield func(*pool) bool) {
+		if p.catchAll != nil && !yield(p.catchAll) {
+			return
+		}
+		for _, one := range p.policies {
+			if one.pool != nil && !yield(one.pool) {
+				return
+			}
+		}
+	}
+}
+
+// listener renders a program.
+func (c *compiler) listener(p *program) lb.Listener {
+	l := lb.Listener{
+		Meta:     c.meta(lb.KindListener, p.frontend.key()),
+		Protocol: p.frontend.protocol,
+		Port:     int(p.frontend.port),
+		// Without these a client could claim any address of its own.
+		InsertHeaders: map[string]string{"X-Forwarded-For": "true", "X-Forwarded-Port": "true", "X-Forwarded-Proto": "true"},
+	}
+	if p.catchAll != nil {
+		l.DefaultPool = p.catchAll.key
+	}
+	count := map[string]int{}
+	for _, one := range p.policies {
+		key := one.base
+		count[one.base]++
+		if n := count[one.base]; n > 1 {
+			key = fmt.Sprintf("%s/%d", one.base, n)
+		}
+		var extra []string
+		if one.route != nil {
+			extra = append(extra, lb.RouteTag(one.route.object.Namespace, one.route.object.Name))
+		}
+		rendered := lb.Policy{Meta: c.meta(lb.KindPolicy, key, extra...), Rules: one.rules}
+		if one.redirect != nil {
+			rendered.Action, rendered.URL, rendered.Code = one.redirect.action, one.redirect.url, one.redirect.code
+		} else {
+			rendered.Action, rendered.Pool = lb.RedirectToPool, one.pool.key
+		}
+		l.Policies = append(l.Policies, rendered)
+	}
+	return l
+}
