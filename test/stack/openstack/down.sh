@@ -1,12 +1,17 @@
 #!/bin/bash
-# down.sh: ends the cloud and everything in it, also one that is only half up, and removes its state. Cached layers stay.
+# down.sh: ends the cloud and everything in it, also one that is only half up, and an up.sh that is at it; removes its state. Cached
+# layers stay.
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 need_root
 if [ "${1:-}" != --locked ]; then
 	mkdir -p "$RUN"
-	exec 8>"$RUN/openstack.lock"
-	flock -w 60 8 || die "an up of the cloud is running: stop it first"
+	exec 8>>"$RUN/openstack.lock"
+	if ! flock -n 8; then
+		up=$(cat "$RUN/openstack.lock")
+		! grep -qs up.sh "/proc/$up/cmdline" || kill -KILL "$up" 2>/dev/null || true
+		flock -w 60 8 || die "something keeps $RUN/openstack.lock"
+	fi
 fi
 
 # Everything of ours is in one of our network namespaces or below our root. Killing the first process of the cloud ends its

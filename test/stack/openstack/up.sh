@@ -4,8 +4,9 @@ set -euo pipefail
 . "$(dirname "$0")/env.sh"
 need_root
 mkdir -p "$RUN"
-exec 8>"$RUN/openstack.lock" # no child that may outlive a killed up.sh gets it: a subshell would
+exec 8>>"$RUN/openstack.lock" # no child that may outlive a killed up.sh gets it: a subshell would
 flock -w 1800 8 || die "another up or down of the cloud has not ended after 30 minutes"
+echo $$ >"$RUN/openstack.lock" # whom down.sh has to end
 
 infrastructure=(mariadb rabbitmq)
 apis=(keystone neutron barbican octavia-api)
