@@ -416,12 +416,13 @@ func stamp(conditions []Condition, generation int64) []metav1.Condition {
 // MaxMessage is the limit of the API for the message of a condition, in characters.
 const MaxMessage = 32768
 
-// limit cuts a message to MaxMessage characters.
+// limit cuts a message to MaxMessage characters. It is valid UTF-8 afterwards: what the API server would replace on the way would look
+// changed in every pass.
 func limit(message string) string {
+	message = strings.ToValidUTF8(message, "\uFFFD")
 	if len(message) <= MaxMessage {
 		return message
 	}
-	message = strings.ToValidUTF8(message, "�")
 	runes := []rune(message)
 	if len(runes) <= MaxMessage {
 		return message
