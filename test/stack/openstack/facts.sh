@@ -3,7 +3,6 @@
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 cloud_runs || die "the cloud is not up"
-kubernetes=$RUN/kubernetes
 {
 	echo "# Written by test/stack; for sourcing."
 	in_cloud python3 - <"$here/cloud/facts.py"
@@ -13,6 +12,10 @@ kubernetes=$RUN/kubernetes
 	echo "GAO_AUTH_URL=http://$API:5000/v3"
 	echo "OS_CLIENT_CONFIG_FILE=$STATE/clouds.yaml"
 	echo "OS_CLOUD=stack"
-	[ ! -e "$kubernetes/kubeconfig" ] || echo "GAO_KUBECONFIG=$kubernetes/kubeconfig"
+	if [ -e "$RUN/kubernetes/kubeconfig" ]; then
+		echo "GAO_KUBECONFIG=$RUN/kubernetes/kubeconfig"
+		echo "GAO_CONTROL_PLANE_NAMESPACE=$PREFIX-cp"
+		echo "GAO_FABRIC_NAMESPACE=$PREFIX-fabric"
+	fi
 } >"$RUN/facts.env.new" || die "the cloud does not tell its facts"
 mv "$RUN/facts.env.new" "$RUN/facts.env"

@@ -3,7 +3,10 @@
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 need_root
-packages=(bash debootstrap iproute2 util-linux mount procps iptables nftables conntrack bridge-utils ethtool openssl curl ca-certificates)
+packages=(
+	bash debootstrap iproute2 util-linux mount procps iptables nftables conntrack bridge-utils ethtool openssl curl ca-certificates
+	debian-archive-keyring
+)
 missing=()
 for p in "${packages[@]}"; do
 	dpkg-query -W -f '${db:Status-Abbrev}' "$p" 2>/dev/null | grep -q '^ii' || missing+=("$p")
