@@ -36,7 +36,7 @@ type parent struct {
 type attachment struct {
 	route    *route
 	listener *listener
-	hosts    hosts
+	claims   []claim
 	// faults are the rules that cannot be served on this listener.
 	faults map[*rule]*fault
 	// detached says that no rule can be served here.
@@ -84,11 +84,11 @@ func (in *input) attachParent(p *parent, r *route, all []*listener, known map[*l
 	for _, l := range allowing {
 		a := known[l]
 		if a == nil {
-			both, ok := r.hosts.intersect(newHosts(l.hostname))
-			if !ok || len(r.hosts) == 0 && len(r.object.Spec.Hostnames) > 0 {
+			claimed := claims(l.hostname, r.hosts)
+			if len(claimed) == 0 || len(r.hosts) == 0 && len(r.object.Spec.Hostnames) > 0 {
 				continue
 			}
-			a = &attachment{route: r, listener: l, hosts: both, faults: map[*rule]*fault{}}
+			a = &attachment{route: r, listener: l, claims: claimed, faults: map[*rule]*fault{}}
 			known[l] = a
 		}
 		p.attached = append(p.attached, a)

@@ -139,17 +139,42 @@ func (h hosts) disjoint(o hosts) bool {
 	return true
 }
 
-// byClass splits a set into sets of one class each, most specific first.
-func (h hosts) byClass() []hosts {
-	if len(h) == 0 {
-		return []hosts{nil}
-	}
-	var split []hosts
-	for i, host := range h {
-		if i == 0 || host.class() != h[i-1].class() {
-			split = append(split, nil)
+// claim is a hostname on which a route meets a listener, and the hostname of the route that it comes from.
+type claim struct{ host, origin hostname }
+
+// claims are what a route with these hostnames gets of a listener: most specific origin first, each host once. Precedence goes by
+// the route's own hostnames: of two routes that meet a listener on the same host, the one that asked for it more precisely comes
+// first.
+func claims(listener hostname, route hosts) []claim {
+	var list []claim
+	for _, origin := range route.all() {
+		if host, ok := intersect(listener, origin); ok && !slices.ContainsFunc(list, func(c claim) bool { return c.host == host }) {
+			list = append(list, claim{host, origin})
 		}
-		split[len(split)-1] = append(split[len(split)-1], host)
 	}
-	return split
+	return list
+}
+
+// tier is a set of claims of one precedence: hosts of one origin class are disjoint.
+type tier struct {
+	hosts hosts
+	class int
+}
+
+// tiers groups claims by precedence.
+func tiers(list []claim) []tier {
+	var all []tier
+	for _, c := range list {
+		if n := len(all); n == 0 || all[n-1].class != c.origin.class() {
+			all = append(all, tier{class: c.origin.class()})
+		}
+		last := &all[len(all)-1]
+		if c.host != "" {
+			last.hosts = append(last.hosts, c.host)
+		}
+	}
+	for i := range all {
+		all[i].hosts = newHosts(all[i].hosts...)
+	}
+	return all
 }

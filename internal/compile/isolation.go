@@ -1,15 +1,15 @@
 package compile
 
-// isolated are the hosts that requests on l can have: those that no more specific listener of the port takes. Each host belongs to the
+// isolated leaves of the claims of a route on l those hosts that no more specific listener of the port takes. Each host belongs to the
 // most specific listener alone, whether a route there wants it or not.
-func (f *frontend) isolated(l *listener, wanted hosts) (hosts, bool) {
-	var left []hostname
-	for _, host := range wanted.all() {
-		if !f.takenFrom(l, host) {
-			left = append(left, host)
+func (f *frontend) isolated(l *listener, wanted []claim) []claim {
+	var left []claim
+	for _, c := range wanted {
+		if !f.takenFrom(l, c.host) {
+			left = append(left, c)
 		}
 	}
-	return newHosts(left...), len(left) > 0
+	return left
 }
 
 // takenFrom says whether a more specific listener than l has the whole of host.

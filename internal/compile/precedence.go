@@ -36,6 +36,8 @@ func (m match) disjoint(o match) bool {
 type entry struct {
 	match
 	listener *listener
+	// class is that of the route's hostname.
+	class int
 	// rule is nil for barriers, which come after all entries of their listener.
 	rule     *rule
 	index    int
@@ -60,7 +62,7 @@ func compareEntries(a, b *entry) int {
 	}
 	ra, rb := a.rule.route, b.rule.route
 	if c := cmp.Or(
-		cmp.Compare(b.hosts.all()[0].class(), a.hosts.all()[0].class()),
+		cmp.Compare(b.class, a.class),
 		cmp.Compare(a.path.rank(), b.path.rank()),
 		cmp.Compare(b.path.length, a.path.length),
 		cmp.Compare(len(b.headers), len(a.headers)),

@@ -92,10 +92,7 @@ func settle(f *frontend, byListener map[*listener][]*attachment) {
 
 // entries makes the entries of one route on one listener. It says whether it found new faults.
 func (c *compiler) entries(f *frontend, a *attachment, list *[]*entry) (found bool) {
-	reachable, ok := f.isolated(a.listener, a.hosts)
-	if !ok {
-		return false
-	}
+	reachable := tiers(f.isolated(a.listener, a.claims))
 	for _, r := range a.route.rules {
 		switch {
 		case r.dropped != nil:
@@ -118,12 +115,12 @@ func (c *compiler) entries(f *frontend, a *attachment, list *[]*entry) (found bo
 	return found
 }
 
-// each makes one entry for each match and each class of hosts, until one has a fault.
-func (r *rule) each(reachable hosts, do func(entry) *fault) *fault {
+// each makes one entry for each match and each tier of hosts, until one has a fault.
+func (r *rule) each(reachable []tier, do func(entry) *fault) *fault {
 	for i, m := range r.matches {
-		for _, same := range reachable.byClass() {
-			m.hosts = same
-			if why := do(entry{match: m, rule: r, index: i}); why != nil {
+		for _, t := range reachable {
+			m.hosts = t.hosts
+			if why := do(entry{match: m, class: t.class, rule: r, index: i}); why != nil {
 				return why
 			}
 		}
