@@ -105,8 +105,8 @@ const (
 
 // HealthMonitor is how backends are checked.
 //
-// +kubebuilder:validation:XValidation:rule="self.type == 'HTTP' || (!has(self.path) && !has(self.expectedCodes))",message="path and expectedCodes need type HTTP"
-// +kubebuilder:validation:XValidation:rule="self.timeoutSeconds <= self.delaySeconds",message="timeoutSeconds must not exceed delaySeconds"
+// +kubebuilder:validation:XValidation:rule="(has(self.type) && self.type == 'HTTP') || (!has(self.path) && !has(self.expectedCodes))",message="path and expectedCodes need type HTTP"
+// +kubebuilder:validation:XValidation:rule="!has(self.timeoutSeconds) || !has(self.delaySeconds) || self.timeoutSeconds <= self.delaySeconds",message="timeoutSeconds must not exceed delaySeconds"
 type HealthMonitor struct {
 	// Type of the check.
 	// +kubebuilder:default=TCP
