@@ -45,6 +45,7 @@ func (c *Client) Apply(ctx context.Context, have *lb.Tree, steps []plan.Step, sl
 	p := Progress{Remaining: len(steps)}
 	known := knownErrors(have)
 	deadline := c.opts.Clock.Now().Add(slice)
+	bare := false // a load balancer was created without its children
 	if have.ProvisioningStatus.Pending() {
 		p.Pending, p.RequeueAfter = true, time.Second
 		return p, nil
@@ -65,6 +66,7 @@ func (c *Client) Apply(ctx context.Context, have *lb.Tree, steps []plan.Step, sl
 			return p, err
 		}
 		p.Done, p.Remaining = i+1, len(steps)-i-1
+		bare = bare || s.Kind == lb.KindLoadBalancer && s.Verb == plan.Create && c.singly.Load()
 		if !s.Locks() {
 			continue
 		}
@@ -83,6 +85,9 @@ func (c *Client) Apply(ctx context.Context, have *lb.Tree, steps []plan.Step, sl
 			return p, err
 		}
 		settled(have)
+	}
+	if bare {
+		p.RequeueAfter = time.Millisecond
 	}
 	return p, nil
 }

@@ -283,6 +283,9 @@ func (c *Client) renew(ctx context.Context, s *session) error {
 	s.mu.Lock()
 	s.refused, s.refusedAt = err, c.opts.Clock.Now()
 	s.mu.Unlock()
+	if err != nil {
+		s.checked.Store(&time.Time{}) // The credentials may have been replaced: look at their file now.
+	}
 	return err
 }
 

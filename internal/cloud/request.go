@@ -26,6 +26,18 @@ type call struct {
 
 func (c *Client) do(ctx context.Context, r call) error {
 	s := c.session(ctx)
+	err := c.sendTo(ctx, s, r)
+	if ReasonOf(err) != ReasonAuth {
+		return err
+	}
+	// Nothing was done. When the credentials have just been replaced, the new ones may do it.
+	if fresh := c.session(ctx); fresh != s {
+		return c.sendTo(ctx, fresh, r)
+	}
+	return err
+}
+
+func (c *Client) sendTo(ctx context.Context, s *session, r call) error {
 	base, ok := s.base[r.service]
 	if !ok {
 		return &Error{Class: OperatorFault, Reason: ReasonUnsupported, Op: r.op, Resource: r.what,
