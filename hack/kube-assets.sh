@@ -119,9 +119,10 @@ stamp() {
 }
 
 build() { # build component
-	local c=$1 start=$SECONDS
+	local c=$1 start=$SECONDS v=$version
 	[ ! -x "$bin/$c" ] || return 0
-	say "building $c $version from source (the first time this takes minutes, kube-apiserver up to ten on 2 cores)"
+	[ "$c" != etcd ] || v=$(sed -n 's#^\tgo.etcd.io/etcd/server/v3 \(v[0-9.]*\).*#\1#p' "$module/go.mod")
+	say "building $c $v from source: the first time this takes minutes (on 2 cores kube-apiserver 4 to 10, others less)"
 	work=$(mktemp -d "$top/build.XXXXXX")
 	(while sleep 30; do say "still building $c ($((SECONDS - start)) s)"; done) 9>&- &
 	ticker=$!

@@ -271,8 +271,6 @@ func (c *container) preStop(ctx context.Context) {
 		if err := askHTTP(ctx, h.HTTPGet, c.spec, c.ip); err != nil {
 			c.event(corev1.EventTypeWarning, "FailedPreStopHook", err.Error())
 		}
-	default:
-		c.event(corev1.EventTypeWarning, "FailedPreStopHook", "this kind of hook is not supported by the process kubelet (it knows sleep and httpGet)")
 	}
 }
 

@@ -85,7 +85,9 @@ func (w *podWorker) run(ctx context.Context) {
 		}
 		pause := refreshPause
 		if ended(pod) {
-			// Its processes ended under this or an earlier kubelet.
+			// Its processes ended under this or an earlier kubelet; its address is
+			// free for others, its logs stay until it is deleted.
+			w.disconnect()
 		} else if failure := w.advance(ctx, pod); failure != nil {
 			pause = retryPause
 			w.fail(pod, *failure)
@@ -119,6 +121,9 @@ func (w *podWorker) fail(pod *corev1.Pod, f startFailure) {
 // advance brings the Pod one step closer to running; each step is idempotent.
 func (w *podWorker) advance(ctx context.Context, pod *corev1.Pod) *startFailure {
 	if len(w.main) == 0 {
+		if err := unsupported(pod); err != nil {
+			return &startFailure{"CreateContainerConfigError", err.Error()}
+		}
 		for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 			for i := range list {
 				if _, err := w.k.cfg.images.binary(list[i].Image); err != nil {
@@ -143,9 +148,6 @@ func (w *podWorker) advance(ctx context.Context, pod *corev1.Pod) *startFailure 
 			policy := pod.Spec.RestartPolicy
 			if policy == corev1.RestartPolicyAlways {
 				policy = corev1.RestartPolicyOnFailure
-			}
-			if p := pod.Spec.InitContainers[i].RestartPolicy; p != nil {
-				return &startFailure{"CreateContainerConfigError", "restartable init containers are not supported by the process kubelet"}
 			}
 			w.inits = append(w.inits, w.launch(pod, &pod.Spec.InitContainers[i], policy, nil))
 		}
@@ -181,6 +183,21 @@ func (w *podWorker) connect(pod *corev1.Pod) error {
 	}
 	w.connected = true
 	return nil
+}
+
+// disconnect takes the Pod's address and namespace back.
+func (w *podWorker) disconnect() {
+	if !w.connected {
+		return
+	}
+	w.connected = false
+	if w.netnsPath == "" {
+		return
+	}
+	if err := w.k.network.disconnect(w.id); err != nil {
+		log.Printf("pod %s: %v", w.id, err)
+	}
+	w.k.releaseAddress(w.facts.podIP)
 }
 
 func (w *podWorker) volumeDir(name string) string { return filepath.Join(w.dir, "volumes", name) }
@@ -363,12 +380,7 @@ func (w *podWorker) finish(ctx context.Context) {
 			log.Printf("pod %s/%s: writing the last status: %v", pod.Namespace, pod.Name, err)
 		}
 	}
-	if w.connected && w.netnsPath != "" {
-		if err := w.k.network.disconnect(w.id); err != nil {
-			log.Printf("pod %s: %v", w.id, err)
-		}
-		w.k.releaseAddress(w.facts.podIP)
-	}
+	w.disconnect()
 	if err := os.RemoveAll(w.dir); err != nil {
 		log.Printf("pod %s: %v", w.id, err)
 	}

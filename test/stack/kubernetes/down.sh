@@ -14,16 +14,12 @@ fi
 
 # ours: every process in one of our network namespaces, whoever has started it.
 ours() {
-	local p net
-	for p in /proc/[0-9]*; do
-		net=$(readlink "$p/ns/net" 2>/dev/null) || continue
-		case " $inodes " in *" $net "*) echo "${p#/proc/}" ;; esac
-	done
+	[ ${#all[@]} -gt 0 ] || return 0
+	{ stat -Lc '%d:%i' "${all[@]/#//run/netns/}" && echo && { stat -Lc '%d:%i %n' /proc/[0-9]*/ns/net 2>/dev/null || true; }; } |
+		awk '!NF { found = 1; next } !found { ours[$1] = 1; next } $1 in ours { split($2, path, "/"); print path[3] }'
 }
 
 mapfile -t all < <(namespaces)
-inodes=
-for n in "${all[@]}"; do inodes="$inodes net:[$(stat -Lc %i "/run/netns/$n")]"; done
 pids=()
 for _ in $(seq 100); do
 	mapfile -t pids < <(ours)
