@@ -183,6 +183,9 @@ func (c *Cloud) answer(svc *service, r *request) (response, []byte) {
 	defer c.mu.Unlock()
 	defer c.wakeForwarder()
 	c.settle()
+	if c.forward != nil && svc.name == Neutron && r.method != http.MethodGet {
+		c.forward.changed = true // floating IPs come and go at once
+	}
 
 	resp, err := response{}, error(nil)
 	switch {

@@ -39,6 +39,9 @@ func (c *Cloud) Do(service, method, path string, body any) (map[string]any, erro
 		if c.svcs[i].name != service {
 			continue
 		}
+		if c.forward != nil {
+			c.forward.changed = true
+		}
 		resp, err := c.svcs[i].handle(c, r)
 		if err != nil {
 			return nil, err
