@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
 )
@@ -24,7 +25,26 @@ type call struct {
 	op, what  string
 }
 
+// do sends a request. A read that met a sporadic failure is tried again, which real clouds make necessary: an observation
+// is a hundred reads. A write never is.
 func (c *Client) do(ctx context.Context, r call) error {
+	err := c.once(ctx, r)
+	for pause := firstRetry; r.method == http.MethodGet && ReasonOf(err) == ReasonUnavailable && pause <= lastRetry; pause *= 2 {
+		if RetryAfterOf(err) > 0 || c.opts.Clock.Sleep(ctx, pause) != nil {
+			return err
+		}
+		err = c.once(ctx, r)
+	}
+	return err
+}
+
+// The pauses before a read is tried again.
+const (
+	firstRetry = 250 * time.Millisecond
+	lastRetry  = 500 * time.Millisecond
+)
+
+func (c *Client) once(ctx context.Context, r call) error {
 	s := c.session(ctx)
 	err := c.sendTo(ctx, s, r)
 	if ReasonOf(err) != ReasonAuth {
