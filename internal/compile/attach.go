@@ -43,27 +43,36 @@ type attachment struct {
 	detached bool
 }
 
-// refersTo says whether a parentRef means the Gateway.
-func refersTo(ref gwv1.ParentReference, routeNamespace string, gateway *gwv1.Gateway) bool {
-	namespace := routeNamespace
-	if ref.Namespace != nil {
-		namespace = string(*ref.Namespace)
+// owners are what a parentRef can name, each with its listeners: the Gateway and its ListenerSets.
+type owners map[status.Object][]*listener
+
+// ownerOf is what a parentRef means, without generation; false when it is neither the Gateway nor one of its ListenerSets.
+func (in *input) ownerOf(ref gwv1.ParentReference, routeNamespace string, known owners) (status.Object, bool) {
+	if ref.Group != nil && *ref.Group != gwv1.GroupName {
+		return status.Object{}, false
 	}
-	return (ref.Group == nil || *ref.Group == gwv1.GroupName) &&
-		(ref.Kind == nil || *ref.Kind == "Gateway") &&
-		namespace == gateway.Namespace && string(ref.Name) == gateway.Name
+	o := status.Object{Kind: status.KindGateway, Namespace: routeNamespace, Name: string(ref.Name)}
+	if ref.Kind != nil {
+		o.Kind = status.Kind(*ref.Kind)
+	}
+	if ref.Namespace != nil {
+		o.Namespace = string(*ref.Namespace)
+	}
+	_, ok := known[o]
+	return o, ok
 }
 
-// attach finds the listeners for each parentRef of the route that means the Gateway.
-func (in *input) attach(r *route, all []*listener) {
-	known := map[*listener]*attachment{}
+// attach finds the listeners for each parentRef of the route that means the Gateway or one of its ListenerSets.
+func (in *input) attach(r *route, known owners) {
+	attached := map[*listener]*attachment{}
 	for i := range r.object.Spec.ParentRefs {
 		ref := &r.object.Spec.ParentRefs[i]
-		if !refersTo(*ref, r.object.Namespace, in.Gateway) {
+		owner, ok := in.ownerOf(*ref, r.object.Namespace, known)
+		if !ok {
 			continue
 		}
 		p := &parent{ref: ref}
-		p.refused = in.attachParent(p, r, all, known)
+		p.refused = in.attachParent(p, r, known[owner], attached)
 		r.parents = append(r.parents, p)
 	}
 }
@@ -75,6 +84,9 @@ func (in *input) attachParent(p *parent, r *route, all []*listener, known map[*l
 			p.ref.Port != nil && *p.ref.Port != l.port
 	})
 	if len(named) == 0 {
+		if len(all) == 0 {
+			return status.RouteParentWithoutListeners()
+		}
 		return status.RouteNoMatchingParent(wantedListener(p.ref))
 	}
 	allowing := slices.DeleteFunc(slices.Clone(named), func(l *listener) bool { return !in.allows(l, r.object.Namespace) })
@@ -104,9 +116,6 @@ func wantedListener(ref *gwv1.ParentReference) string {
 	if ref.Port != nil {
 		wanted = append(wanted, fmt.Sprintf("port %d", *ref.Port))
 	}
-	if len(wanted) == 0 {
-		return "any name: it has none"
-	}
 	return strings.Join(wanted, " and ")
 }
 
@@ -131,13 +140,18 @@ func (in *input) allows(l *listener, namespace string) bool {
 		}
 		selector = l.allowed.Namespaces.Selector
 	}
+	return in.takes(from, selector, l.owner.Namespace, namespace)
+}
+
+// takes says whether an object in namespace own takes objects of another namespace.
+func (in *input) takes(from gwv1.FromNamespaces, selector *metav1.LabelSelector, own, other string) bool {
 	switch from {
 	case gwv1.NamespacesFromAll:
 		return true
 	case gwv1.NamespacesFromSame:
-		return namespace == l.owner.Namespace
+		return own == other
 	case gwv1.NamespacesFromSelector:
-		return in.selects(selector, namespace)
+		return in.selects(selector, other)
 	}
 	return false
 }

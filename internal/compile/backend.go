@@ -9,6 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
 )
 
@@ -18,6 +19,8 @@ type backend struct {
 	port    int32
 	// endpoints are distinct and sorted.
 	endpoints []endpoint
+	// check is the port on which kube-proxy says whether a Node has an endpoint of the Service; 0 when there is none.
+	check int32
 }
 
 func (b *backend) String() string { return fmt.Sprintf("%s:%d", b.service, b.port) }
@@ -27,6 +30,7 @@ type endpoint struct {
 	address string
 	port    int32
 	name    string
+	check   int32
 }
 
 func compareEndpoints(a, b endpoint) int {
@@ -109,18 +113,36 @@ func (b *backends) find(id name, number int32) (*backend, problem) {
 			return status.BackendUnsupportedProtocol(where, id.String(), number, protocol)
 		}
 	}
+	found := &backend{service: id, port: number}
+	if b.in.podMode() {
+		found.endpoints = distinct(b.in.podEndpoints(service, port))
+		return found, nil
+	}
 	if port.NodePort <= 0 || port.NodePort > 65535 {
 		return nil, func(where string) status.RouteBackendProblem {
 			return status.BackendWithoutNodePort(where, id.String(), number)
 		}
 	}
-	found := &backend{service: id, port: number}
-	for _, n := range b.nodesFor(b.in.family(service)) {
-		found.endpoints = append(found.endpoints, endpoint{address: n.address, port: port.NodePort, name: n.name})
+	local := localService(service)
+	if check := service.Spec.HealthCheckNodePort; local && check > 0 && check <= 65535 {
+		found.check = check
 	}
-	slices.SortFunc(found.endpoints, compareEndpoints)
-	found.endpoints = slices.CompactFunc(found.endpoints, func(a, b endpoint) bool { return compareEndpoints(a, b) == 0 })
+	var with map[string]bool
+	if local {
+		with = b.in.localNodes(service, port)
+	}
+	for _, n := range b.nodesFor(b.in.family(service)) {
+		if !local || with[n.name] {
+			found.endpoints = append(found.endpoints, endpoint{address: n.address, port: port.NodePort, name: n.name, check: found.check})
+		}
+	}
+	found.endpoints = distinct(found.endpoints)
 	return found, nil
+}
+
+// podMode says whether the class sends requests to Pods and not through Nodes.
+func (in *input) podMode() bool {
+	return in.Config != nil && in.Config.Spec.MemberMode == v1alpha1.MemberModePodIP
 }
 
 func (b *backends) nodesFor(family corev1.IPFamily) []node {

@@ -36,17 +36,33 @@ func Gateway(s Snapshot) Result {
 		pools:    newPools(),
 		backends: newBackends(in),
 	}
-	listeners := in.listeners()
-	routes := c.routes(listeners)
-	tree := c.tree(listeners, routes)
-
-	accepted := acceptance(s.Gateway, listeners)
-	result := Result{Tree: tree, Hold: unsupportedAddress(s.Gateway) != ""}
-	if result.Hold {
-		result.Tree = lb.Tree{}
+	own, sets := in.listeners(), in.listenerSets()
+	byOwner := owners{ungenerated(in.object()): own}
+	groups := [][]*listener{own}
+	for _, set := range sets {
+		byOwner[ungenerated(set.owner())] = set.listeners
+		groups = append(groups, set.listeners)
 	}
-	result.Verdicts = append(result.Verdicts, status.Verdict{Object: in.object(), Conditions: []status.Condition{accepted}})
-	for _, l := range listeners {
+	markConflicts(groups...)
+	routes := c.routes(byOwner)
+	tree := c.tree(slices.Concat(groups...), routes)
+
+	result := Result{Tree: tree}
+	gateway, state := status.Verdict{Object: in.object()}, parentAccepted
+	if why := unsupportedAddress(s.Gateway); why != "" {
+		result.Tree, result.Hold, state = lb.Tree{}, true, parentRefused
+		gateway.Conditions = []status.Condition{status.GatewayUnsupportedAddress(why)}
+	} else {
+		gateway.Conditions = []status.Condition{acceptance(own, sets)}
+	}
+	for _, set := range sets {
+		if set.attached() && state == parentAccepted {
+			gateway.AttachedListenerSets++
+		}
+		result.Verdicts = append(result.Verdicts, set.verdicts(state)...)
+	}
+	result.Verdicts = append(result.Verdicts, gateway)
+	for _, l := range own {
 		result.Verdicts = append(result.Verdicts, l.verdict())
 	}
 	for _, r := range routes {
@@ -56,6 +72,12 @@ func Gateway(s Snapshot) Result {
 	}
 	slices.SortStableFunc(result.Verdicts, compareVerdicts)
 	return result
+}
+
+// ungenerated is an object as references name it.
+func ungenerated(o status.Object) status.Object {
+	o.Generation = 0
+	return o
 }
 
 func (in *input) object() status.Object {
@@ -72,14 +94,14 @@ func compareVerdicts(a, b status.Verdict) int {
 }
 
 // routes reads and attaches all routes, sorted by name.
-func (c *compiler) routes(listeners []*listener) []*route {
+func (c *compiler) routes(byOwner owners) []*route {
 	var list []*route
 	for _, object := range c.in.HTTPRoutes {
 		if object == nil || object.DeletionTimestamp != nil {
 			continue
 		}
 		r := c.newRoute(object)
-		if c.in.attach(r, listeners); len(r.parents) > 0 {
+		if c.in.attach(r, byOwner); len(r.parents) > 0 {
 			list = append(list, r)
 		}
 	}
@@ -87,20 +109,17 @@ func (c *compiler) routes(listeners []*listener) []*route {
 	return list
 }
 
-// acceptance is the Gateway's Accepted condition. Routes never change it.
-func acceptance(gateway *gwv1.Gateway, listeners []*listener) status.Condition {
-	if why := unsupportedAddress(gateway); why != "" {
-		return status.GatewayUnsupportedAddress(why)
-	}
-	var refused []string
-	for _, l := range listeners {
-		if !l.served() {
-			refused = append(refused, l.label())
+// acceptance is the Gateway's Accepted condition. Routes never change it. A Gateway with nothing but a valid ListenerSet is accepted.
+func acceptance(own []*listener, sets []*listenerSet) status.Condition {
+	refused := refusedListeners(own)
+	valid := len(own) - len(refused)
+	for _, set := range sets {
+		if set.attached() {
+			valid++
 		}
 	}
-	if len(refused) > 0 || len(listeners) == 0 {
-		slices.Sort(refused)
-		return status.GatewayListenersNotValid(refused, len(listeners)-len(refused))
+	if len(refused) > 0 || valid == 0 {
+		return status.GatewayListenersNotValid(refused, valid)
 	}
 	return status.GatewayAccepted()
 }

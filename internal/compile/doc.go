@@ -4,12 +4,14 @@
 //
 //	snapshot.go    what goes in and what comes out          input.go       the snapshot, findable
 //	listener.go    Gateway listeners, conflicts, ports      tls.go         what HTTPS listeners need
+//	listenerset.go ListenerSets and their status
 //	attach.go      parentRefs, allowedRoutes, hostnames     rule.go        routes, rules, what is refused, route status
 //	hostname.go    nested hostnames                         path.go, header.go, regex.go   one match each
 //	encode.go      the only way for values into rules       precedence.go  the one total order
 //	program.go     ordered entries become policies          isolation.go   listeners keep their hosts to themselves
 //	negation.go    redirects yield to forwards above them   redirect.go    which redirects are exact
 //	backend.go     backendRefs become endpoints             node.go        which Nodes take requests
+//	endpoint.go    EndpointSlices
 //	grant.go       references across namespaces             weight.go      shares become member weights
 //	pool.go        shared pools and health monitors
 //

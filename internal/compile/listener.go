@@ -27,11 +27,17 @@ type listener struct {
 	conflicted    status.Condition
 	resolved      status.Condition
 	notProgrammed string
+	reason        gwv1.ListenerConditionReason
 	attached      int32
 }
 
-// label is how messages call the listener.
-func (l *listener) label() string { return string(l.name) }
+// label is how messages and keys call the listener.
+func (l *listener) label() string {
+	if l.owner.Kind == status.KindListenerSet {
+		return fmt.Sprintf("%s/%s/%s", l.owner.Namespace, l.owner.Name, l.name)
+	}
+	return string(l.name)
+}
 
 func (l *listener) served() bool { return l.notProgrammed == "" }
 
@@ -42,20 +48,19 @@ func (l *listener) scheme() string {
 	return "http"
 }
 
-// listeners reads all listeners of the Gateway.
+// listeners reads the Gateway's own listeners.
 func (in *input) listeners() []*listener {
-	owner := status.Object{Kind: status.KindGateway, Namespace: in.Gateway.Namespace, Name: in.Gateway.Name, Generation: in.Gateway.Generation}
 	var all []*listener
 	for _, spec := range in.Gateway.Spec.Listeners {
-		all = append(all, newListener(owner, spec))
+		all = append(all, newListener(in.object(), spec))
 	}
-	markConflicts(all)
 	return all
 }
 
 func newListener(owner status.Object, spec gwv1.Listener) *listener {
 	l := &listener{
 		owner: owner, name: spec.Name, port: spec.Port, protocol: spec.Protocol, allowed: spec.AllowedRoutes,
+		reason:   gwv1.ListenerReasonInvalid,
 		accepted: status.ListenerAccepted(), conflicted: status.ListenerNoConflicts(), resolved: status.ListenerResolvedRefs(),
 	}
 	switch spec.Protocol {
@@ -119,42 +124,65 @@ func (l *listener) allowedKinds() []gwv1.RouteGroupKind {
 func groupPointer(g gwv1.Group) *gwv1.Group { return &g }
 
 // markConflicts finds listeners that want one port for different protocols, or one port and hostname. Gateway API forbids to pick a
-// winner among the listeners of a Gateway.
-func markConflicts(all []*listener) {
-	byPort := map[gwv1.PortNumber][]*listener{}
-	for _, l := range all {
-		if transport(l.protocol) == "tcp" {
-			byPort[l.port] = append(byPort[l.port], l)
+// winner among the listeners of one object; among several objects, earlier ones in owners win.
+func markConflicts(owners ...[]*listener) {
+	placed := map[gwv1.PortNumber][]*listener{}
+	for _, own := range owners {
+		here := map[gwv1.PortNumber][]*listener{}
+		for _, l := range own {
+			if transport(l.protocol) == "tcp" {
+				here[l.port] = append(here[l.port], l)
+			}
 		}
-	}
-	for port, same := range byPort {
-		for _, l := range same {
-			var protocol, host []string
-			for _, o := range same {
-				switch {
-				case o == l:
-				case family(o.protocol) != family(l.protocol):
-					protocol = append(protocol, "listener "+o.label())
-				case o.hostname == l.hostname:
-					host = append(host, "listener "+o.label())
-				}
+		for port, same := range here {
+			beaten := func(by []*listener) func(*listener) bool {
+				return func(l *listener) bool { return l.conflictsWith(by) }
 			}
-			switch {
-			case len(protocol) > 0:
-				l.conflict(status.ListenerProtocolConflict(port, protocol), gwv1.ListenerReasonProtocolConflict)
-			case len(host) > 0:
-				l.conflict(status.ListenerHostnameConflict(port, host), gwv1.ListenerReasonHostnameConflict)
-			}
+			left := slices.DeleteFunc(same, beaten(placed[port]))
+			winners := slices.DeleteFunc(slices.Clone(left), beaten(left))
+			placed[port] = append(placed[port], winners...)
 		}
 	}
 }
 
+// conflictsWith marks l when it conflicts with one of the others.
+func (l *listener) conflictsWith(others []*listener) bool {
+	var protocol, host []string
+	for _, o := range others {
+		switch {
+		case o == l:
+		case family(o.protocol) != family(l.protocol):
+			protocol = append(protocol, o.nameFor(l))
+		case o.hostname == l.hostname:
+			host = append(host, o.nameFor(l))
+		}
+	}
+	switch {
+	case len(protocol) > 0:
+		l.conflict(status.ListenerProtocolConflict(l.port, slices.Compact(protocol)), gwv1.ListenerReasonProtocolConflict)
+	case len(host) > 0:
+		l.conflict(status.ListenerHostnameConflict(l.port, slices.Compact(host)), gwv1.ListenerReasonHostnameConflict)
+	default:
+		return false
+	}
+	return true
+}
+
+// nameFor is how a message on another listener calls l. The author of one ListenerSet does not learn about others.
+func (l *listener) nameFor(other *listener) string {
+	switch {
+	case l.owner == other.owner:
+		return "listener " + string(l.name)
+	case l.owner.Kind == status.KindGateway:
+		return "the Gateway"
+	}
+	return "another ListenerSet"
+}
+
 func (l *listener) conflict(conflicted status.Condition, reason gwv1.ListenerConditionReason) {
 	l.conflicted = conflicted
-	if l.accepted.Status == "True" {
-		l.accepted = status.ListenerNotAcceptedConflict(reason, l.port)
-	}
-	l.notProgrammed = "the listener conflicts with another one: see its Conflicted condition"
+	l.accepted = status.ListenerNotAcceptedConflict(reason, l.port)
+	l.notProgrammed, l.reason = "the listener conflicts with another one: see its Conflicted condition", reason
 }
 
 // transport is the layer-4 protocol in which a listener takes its port; "" when it is not known.
@@ -183,7 +211,7 @@ func (l *listener) verdict() status.Verdict {
 		Conditions: []status.Condition{l.accepted, l.conflicted, l.resolved},
 	}
 	if !l.served() {
-		v.Conditions = append(v.Conditions, status.ListenerNotProgrammed(l.notProgrammed))
+		v.Conditions = append(v.Conditions, status.ListenerNotProgrammed(l.reason, l.notProgrammed))
 	}
 	return v
 }

@@ -92,13 +92,22 @@ func (c *compiler) pool(p *pool) lb.Pool {
 	if len(p.shares) == 0 {
 		return rendered
 	}
+	monitor := c.monitor()
+	checkNodes := monitor.Type == "TCP" && !slices.ContainsFunc(p.shares, func(s share) bool { return s.backend.check == 0 })
 	for _, m := range weigh(p.shares) {
-		rendered.Members = append(rendered.Members, lb.Member{
+		member := lb.Member{
 			Name: lb.Shorten(m.name), Address: m.address, Port: int(m.port),
 			SubnetID: c.in.Facts.MemberSubnetID, Weight: int(m.weight),
-		})
+		}
+		if checkNodes {
+			member.MonitorPort = int(m.check)
+		}
+		rendered.Members = append(rendered.Members, member)
 	}
-	monitor := c.monitor()
+	if checkNodes {
+		// All Services here answer only on Nodes with an endpoint: kube-proxy knows which these are before the endpoints change here.
+		monitor.Type, monitor.HTTPMethod, monitor.URLPath, monitor.ExpectedCodes = "HTTP", "GET", "/healthz", "200"
+	}
 	monitor.Name, monitor.Tags = rendered.Name, c.owner.Tags(lb.KindMonitor, p.key)
 	rendered.Monitor = &monitor
 	return rendered

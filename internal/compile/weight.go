@@ -43,9 +43,10 @@ func normalShares(shares []share) []share {
 // weigh spreads shares over endpoints: the weights of a backend's endpoints add up to its share, whatever their number.
 //
 // With w the weights and n the numbers of endpoints this is exact when some k has n <= k*w <= 256*n for every backend: the
-// backend then gets k*w, evenly spread or, if k*w is no multiple of n, with a difference of one. Otherwise the nearest possible weights are taken:
-// a share is then at most one part in 128 of the requests away from what was asked, plus what the minimum weight
-// of 1 for every endpoint costs. An endpoint of several backends is one member with the sum of their weights.
+// backend then gets k*w, evenly spread or, if k*w is no multiple of n, with a difference of one. Otherwise the nearest possible
+// weights are taken. No share is then off by more than 1/128 of the share of the endpoint that has most, for each endpoint and
+// each backend: what rounding and the smallest weight of 1 can cost. An endpoint of several backends is one member with the sum
+// of their weights.
 func weigh(shares []share) []weighted {
 	shares = slices.DeleteFunc(slices.Clone(shares), func(s share) bool {
 		return s.weight <= 0 || len(s.backend.endpoints) == 0

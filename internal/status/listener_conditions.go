@@ -64,6 +64,6 @@ func ListenerInvalidRouteKinds(kinds []string) Condition {
 }
 
 // ListenerNotProgrammed says that the load balancer does not serve the listener because it is not valid.
-func ListenerNotProgrammed(why string) Condition {
-	return condition(gwv1.ListenerConditionProgrammed, metav1.ConditionFalse, gwv1.ListenerReasonInvalid, asSentence(why))
+func ListenerNotProgrammed(reason gwv1.ListenerConditionReason, why string) Condition {
+	return condition(gwv1.ListenerConditionProgrammed, metav1.ConditionFalse, reason, asSentence(why))
 }

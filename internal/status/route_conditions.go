@@ -19,6 +19,12 @@ func RouteNoMatchingParent(wanted string) Condition {
 		fmt.Sprintf("The parent has no listener with %s.", printable(wanted)))
 }
 
+// RouteParentWithoutListeners says that the parent has no listeners at all, as a ListenerSet that its Gateway does not allow.
+func RouteParentWithoutListeners() Condition {
+	return condition(gwv1.RouteConditionAccepted, metav1.ConditionFalse, gwv1.RouteReasonNoMatchingParent,
+		"The parent has no listeners in use: see its conditions.")
+}
+
 // RouteNotAllowedByListeners says that allowedRoutes of the listeners excludes the route.
 func RouteNotAllowedByListeners(listeners []string, namespace string) Condition {
 	return condition(gwv1.RouteConditionAccepted, metav1.ConditionFalse, gwv1.RouteReasonNotAllowedByListeners,

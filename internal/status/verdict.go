@@ -37,6 +37,8 @@ type Verdict struct {
 	// SupportedKinds and AttachedRoutes are for listeners.
 	SupportedKinds []gwv1.RouteGroupKind `json:"supportedKinds,omitempty"`
 	AttachedRoutes int32                 `json:"attachedRoutes,omitempty"`
+	// AttachedListenerSets is for the Gateway itself.
+	AttachedListenerSets int32 `json:"attachedListenerSets,omitempty"`
 }
 
 // Condition is a condition before it has an observedGeneration and a time. The constructors in this package make them:
