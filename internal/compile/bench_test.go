@@ -83,3 +83,28 @@ func largeSnapshot(rules int) compile.Snapshot {
 	}
 	return s
 }
+
+// BenchmarkGateway_overlaps has n rules that forward and n/4 redirects below them that overlap all of them.
+func BenchmarkGateway_overlaps(b *testing.B) {
+	for _, n := range []int{100, 1000} {
+		b.Run(fmt.Sprintf("rules=%d", n), func(b *testing.B) {
+			s := largeSnapshot(n)
+			for i, r := range s.HTTPRoutes {
+				r.Spec.Hostnames = nil
+				for j := range r.Spec.Rules {
+					rule := &r.Spec.Rules[j]
+					if len(rule.Filters) > 0 {
+						rule.Filters[0].RequestRedirect.Hostname = pointer(gwv1.PreciseHostname("to.test"))
+						rule.Matches = []gwv1.HTTPRouteMatch{{Path: &gwv1.HTTPPathMatch{Type: pointer(gwv1.PathMatchPathPrefix), Value: pointer(fmt.Sprintf("/api/%d", i%3))}}}
+					} else {
+						rule.Matches[0].Path.Value = pointer(fmt.Sprintf("/api/%d/%d/x", i%3, i*100+j))
+					}
+				}
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				compile.Gateway(s)
+			}
+		})
+	}
+}

@@ -80,9 +80,17 @@ type clause struct {
 // key tells clauses apart.
 func (c clause) key() string {
 	var b strings.Builder
-	fmt.Fprint(&b, c.anyHost, c.hosts, c.path.kind, c.path.value)
+	for _, h := range c.hosts {
+		b.WriteString(string(h))
+		b.WriteByte(' ')
+	}
+	b.WriteByte(byte('0' + c.path.kind))
+	b.WriteString(c.path.value)
 	for _, l := range c.literals {
-		fmt.Fprint(&b, l)
+		b.WriteByte(' ')
+		b.WriteString(l.Key)
+		b.WriteByte(' ')
+		b.WriteString(l.Value)
 	}
 	return b.String()
 }
@@ -175,52 +183,72 @@ func excludeHosts(m match, clauses []clause) ([][]lb.Rule, error) {
 	}
 
 	// One region for each pattern: the pattern without the narrower ones.
-	type group struct {
-		hosts   []hostname
-		clauses []clause
+	groups, err := hostRegions(clauses, patterns, excluded)
+	if err != nil {
+		return nil, err
 	}
-	groups := map[string]*group{}
-	var order []string
-	for _, h := range patterns {
-		if excluded.covers(h) {
-			continue
-		}
-		var own []clause
-		key := ""
-		for i, c := range clauses {
-			if c.anyHost || c.hosts.covers(hosts{h}) {
-				own = append(own, c)
-				key += fmt.Sprint(i, ",")
-			}
-		}
-		if h.wildcard() {
-			// A wildcard has narrower patterns of its own to leave out.
-			key += string(h)
-		}
-		g := groups[key]
-		if g == nil {
-			g = &group{clauses: own}
-			groups[key] = g
-			order = append(order, key)
-		}
-		g.hosts = append(g.hosts, h)
-	}
-	if len(order) > maxTerms {
-		return nil, errTooComplex
-	}
-	for _, key := range order {
-		g := groups[key]
-		found, err := excludePaths(m, g.clauses)
+	for _, g := range groups {
+		found, err := excludePaths(m, slices.Concat(rest, g.clauses))
 		if err != nil {
 			return nil, err
 		}
 		narrower := slices.DeleteFunc(inside(patterns, g.hosts), func(h hostname) bool { return slices.Contains(g.hosts, h) })
 		terms = append(terms, conjoin(hostConditions(g.hosts, outermost(narrower).list), found)...)
-	}
-	if len(terms) > maxTerms {
-		return nil, errTooComplex
+		if len(terms) > maxTerms {
+			return nil, errTooComplex
+		}
 	}
 	return terms, nil
+}
+
+// hostRegion is a set of hosts for which the same clauses remain.
+type hostRegion struct {
+	hosts   hosts
+	clauses []clause
+}
+
+// hostRegions finds the clauses with a host condition that remain for each pattern, and puts patterns together where they are the same.
+func hostRegions(clauses []clause, patterns hosts, excluded outermostHosts) ([]*hostRegion, error) {
+	byHost := map[hostname][]int{}
+	for i, c := range clauses {
+		if !c.anyHost {
+			for _, h := range c.hosts {
+				byHost[h] = append(byHost[h], i)
+			}
+		}
+	}
+	known := map[string]*hostRegion{}
+	var regions []*hostRegion
+	for _, h := range patterns {
+		if excluded.covers(h) {
+			continue
+		}
+		var own []int
+		for wide := h; wide != ""; wide = wide.parent() {
+			own = append(own, byHost[wide]...)
+		}
+		slices.Sort(own)
+		own = slices.Compact(own)
+		key := fmt.Sprint(own)
+		if h.wildcard() {
+			// A wildcard has narrower patterns of its own to leave out.
+			key += string(h)
+		}
+		region := known[key]
+		if region == nil {
+			if len(regions) == maxTerms {
+				return nil, errTooComplex
+			}
+			region = &hostRegion{}
+			for _, i := range own {
+				region.clauses = append(region.clauses, clauses[i])
+			}
+			known[key] = region
+			regions = append(regions, region)
+		}
+		region.hosts = append(region.hosts, h)
+	}
+	return regions, nil
 }
 
 // inside are the patterns that lie within one of the hosts.
@@ -309,19 +337,17 @@ func excludePaths(m match, clauses []clause) ([][]lb.Rule, error) {
 			bare = append(bare, c)
 		}
 	}
+	regions := slices.DeleteFunc(distinctPaths(cut), newPathSet(excluded).covers)
+	if len(regions) > maxTerms {
+		return nil, errTooComplex
+	}
 	var terms [][]lb.Rule
 	found, err := excludeLiterals(m, bare)
 	if err != nil {
 		return nil, err
 	}
 	terms = append(terms, conjoin([][]lb.Rule{pathConditions(m.path, outermostPaths(patterns))}, found)...)
-	for _, p := range patterns {
-		if slices.ContainsFunc(excluded, func(e path) bool { return e.covers(p) }) {
-			continue
-		}
-		if len(terms) > maxTerms {
-			return nil, errTooComplex
-		}
+	for _, p := range regions {
 		var own []clause
 		for _, c := range clauses {
 			if c.path.kind == anyPath || c.path.covers(p) {
@@ -377,28 +403,43 @@ func comparePaths(a, b path) int {
 	return int(b.kind) - int(a.kind)
 }
 
-// outermostPaths leaves out paths that others cover. There are no regular expressions among them.
-func outermostPaths(list []path) []path {
-	list = distinctPaths(list)
-	prefixes := map[string]bool{}
+// pathSet finds what its paths cover. There are no regular expressions among them.
+type pathSet struct{ prefixes, exact map[string]bool }
+
+func newPathSet(list []path) pathSet {
+	s := pathSet{map[string]bool{}, map[string]bool{}}
 	for _, p := range list {
 		if p.kind == prefixPath {
-			prefixes[p.value] = true
+			s.prefixes[p.value] = true
+		} else {
+			s.exact[p.value] = true
 		}
 	}
-	return slices.DeleteFunc(list, func(p path) bool {
-		value := p.value
-		if p.kind == exactPath && prefixes[value] {
+	return s
+}
+
+func (s pathSet) covers(p path) bool {
+	return s.prefixes[p.value] || p.kind == exactPath && s.exact[p.value] || s.coversWider(p)
+}
+
+// coversWider says whether a path of the set is strictly wider than p.
+func (s pathSet) coversWider(p path) bool {
+	if p.kind == exactPath && s.prefixes[p.value] {
+		return true
+	}
+	value := p.value
+	for i := strings.LastIndexByte(value, '/'); i > 0; i = strings.LastIndexByte(value, '/') {
+		value = value[:i]
+		if s.prefixes[value] {
 			return true
 		}
-		for i := strings.LastIndexByte(value, '/'); i > 0; i = strings.LastIndexByte(value, '/') {
-			value = value[:i]
-			if prefixes[value] {
-				return true
-			}
-		}
-		return false
-	})
+	}
+	return false
+}
+
+// outermostPaths leaves out paths that others cover.
+func outermostPaths(list []path) []path {
+	return slices.DeleteFunc(distinctPaths(list), newPathSet(list).coversWider)
 }
 
 // excludeLiterals multiplies out what is left: of each clause, one literal must be false. What m has in common with all terms stands first.
