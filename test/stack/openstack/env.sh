@@ -48,7 +48,7 @@ need_root() { [ "$(id -u)" = 0 ] || die "this makes network namespaces and mount
 in_cloud() {
 	nsenter --target "$(cat "$STATE/pid")" --mount --uts --ipc --net --pid --root --wd -- \
 		env -i PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LC_ALL=C.UTF-8 \
-		PYTHONPATH=/usr/local/lib/gao API=$API MGMT=$MGMT PUBLIC=$PUBLIC DEMO_CIDR=$DEMO_CIDR "$@" 8>&-
+		PYTHONPATH=/usr/local/lib/gao RELEASE=$RELEASE API=$API MGMT=$MGMT PUBLIC=$PUBLIC DEMO_CIDR=$DEMO_CIDR "$@" 8>&-
 }
 
 # cloud_runs: whether the first process of the cloud is there (and is ours: a pid may be used again).

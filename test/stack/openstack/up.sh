@@ -16,7 +16,7 @@ service() { in_cloud /usr/local/lib/gao/service "$@"; }
 
 # answers SERVICE URL: waits for an API, says why if it does not come.
 answers() {
-	for _ in $(seq 240); do
+	for _ in $(seq 480); do
 		nsenter --net="/run/netns/$NS" curl -s -o /dev/null --max-time 10 "$2" && return
 		service status "$1" >/dev/null || die_log "$LOG/$1.log" "$1 ended"
 		sleep 0.5
@@ -44,7 +44,7 @@ boot() {
 	ip netns add $NS
 	setsid nsenter --net="/run/netns/$NS" unshare --mount --pid --uts --ipc --fork --kill-child -- "$here/boot.sh" \
 		>"$LOG/boot.log" 2>&1 </dev/null 8>&- &
-	for _ in $(seq 100); do
+	for _ in $(seq 300); do
 		cloud_runs && break
 		sleep 0.1
 	done

@@ -8,7 +8,7 @@ MGMT, PUBLIC, DEMO_CIDR = os.environ['MGMT'], os.environ['PUBLIC'], os.environ['
 GATEWAY = DEMO_CIDR.rsplit('.', 1)[0]
 URL = f'http://{API}'
 
-wait_for('Keystone', lambda: request('GET', f'{URL}:5000/v3'), 120)
+wait_for('Keystone', lambda: request('GET', f'{URL}:5000/v3'), 240)
 admin = Project('admin', 'admin')
 
 
@@ -37,7 +37,7 @@ demo_user = named('user', 'demo', password=password(), domain_id='default')
 ROLES = 'member', 'load-balancer_member', 'creator'
 assign(demo_project, demo_user, *ROLES)
 
-wait_for('Neutron', lambda: request('GET', f'{URL}:9696/'), 120)
+wait_for('Neutron', lambda: request('GET', f'{URL}:9696/'), 240)
 
 
 def network_with_subnet(name, project, subnet, **attributes):

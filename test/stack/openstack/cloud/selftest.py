@@ -84,6 +84,38 @@ def pool(name, address, *ports):
             'healthmonitor': {'type': 'TCP', 'delay': 2, 'timeout': 1, 'max_retries': 1}}
 
 
+RULE = {'type': 'PATH', 'compare_type': 'STARTS_WITH', 'value': '/two'}
+
+
+def create_at_once(subnet, address):
+    return demo.octavia('POST', 'loadbalancers', {'loadbalancer': {
+        'name': 'selftest', 'vip_subnet_id': subnet, 'listeners': [{
+            'name': 'http', 'protocol': 'HTTP', 'protocol_port': 80, 'default_pool': pool('one', address, 8080),
+            'l7policies': [{'name': 'two', 'action': 'REDIRECT_TO_POOL', 'redirect_pool': pool('two', address, 8081),
+                            'rules': [RULE]}]}]}})['loadbalancer']
+
+
+def create_one_by_one(subnet, address):
+    """Octavia 11.0.0 (bookworm) accepts the call above and then drops the listeners."""
+    lb = demo.octavia('POST', 'loadbalancers', {'loadbalancer': {'name': 'selftest', 'vip_subnet_id': subnet}})['loadbalancer']
+
+    def child(kind, plural, body):
+        settle(lb['id'])
+        return demo.octavia('POST', plural, {kind: body})[kind]['id']
+    pools = []
+    for name, port in (('one', 8080), ('two', 8081)):
+        p = pool(name, address, port)
+        members, monitor = p.pop('members'), p.pop('healthmonitor')
+        pools.append(child('pool', 'pools', {**p, 'loadbalancer_id': lb['id']}))
+        child('member', f'pools/{pools[-1]}/members', members[0])
+        child('healthmonitor', 'healthmonitors', {**monitor, 'pool_id': pools[-1]})
+    listener = child('listener', 'listeners', {'name': 'http', 'protocol': 'HTTP', 'protocol_port': 80,
+                                               'loadbalancer_id': lb['id'], 'default_pool_id': pools[0]})
+    policy = child('l7policy', 'l7policies', {'action': 'REDIRECT_TO_POOL', 'redirect_pool_id': pools[1], 'listener_id': listener})
+    child('rule', f'l7policies/{policy}/rules', RULE)
+    return {**lb, 'listeners': [{'id': listener}]}
+
+
 def main():
     before = inventory()
     say('before:', before)
@@ -93,11 +125,8 @@ def main():
     port, address, servers = start_server(network, subnet)
     lb = floating = None
     try:
-        lb = demo.octavia('POST', 'loadbalancers', {'loadbalancer': {
-            'name': 'selftest', 'vip_subnet_id': subnet['id'], 'listeners': [{
-                'name': 'http', 'protocol': 'HTTP', 'protocol_port': 80, 'default_pool': pool('one', address, 8080),
-                'l7policies': [{'name': 'two', 'action': 'REDIRECT_TO_POOL', 'redirect_pool': pool('two', address, 8081),
-                                'rules': [{'type': 'PATH', 'compare_type': 'STARTS_WITH', 'value': '/two'}]}]}]}})['loadbalancer']
+        create = create_one_by_one if os.environ['RELEASE'] == 'bookworm' else create_at_once
+        lb = create(subnet['id'], address)
         settle(lb['id'])
         say('load balancer is ACTIVE')
         vip = f'http://{lb["vip_address"]}/'

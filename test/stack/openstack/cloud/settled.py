@@ -27,6 +27,6 @@ def router():
     return address if r.returncode == refused else None
 
 
-wait_for('octavia-worker', worker, 90)
-wait_for('octavia-health-manager', health_manager, 60)
-print(wait_for('the router of the public network', router, 60))
+wait_for('octavia-worker', worker, 240)
+wait_for('octavia-health-manager', health_manager, 240)
+print(wait_for('the router of the public network', router, 240))
