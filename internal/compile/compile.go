@@ -49,9 +49,9 @@ func Gateway(s Snapshot) Result {
 
 	result := Result{Tree: tree}
 	gateway, state := status.Verdict{Object: in.object()}, parentAccepted
-	if why := unsupportedAddress(s.Gateway); why != "" {
+	if refused, why := refusal(s.Gateway); refused {
 		result.Tree, result.Hold, state = lb.Tree{}, true, parentRefused
-		gateway.Conditions = []status.Condition{status.GatewayUnsupportedAddress(why)}
+		gateway.Conditions = []status.Condition{why}
 	} else {
 		gateway.Conditions = []status.Condition{acceptance(own, sets)}
 	}
@@ -124,12 +124,18 @@ func acceptance(own []*listener, sets []*listenerSet) status.Condition {
 	return status.GatewayAccepted()
 }
 
-// unsupportedAddress says why spec.addresses cannot be had; "" when it can.
-func unsupportedAddress(gateway *gwv1.Gateway) string {
-	if len(gateway.Spec.Addresses) == 0 {
-		return ""
+// refusal says why the Gateway cannot be had as a whole.
+func refusal(gateway *gwv1.Gateway) (refused bool, why status.Condition) {
+	if i := gateway.Spec.Infrastructure; i != nil && i.ParametersRef != nil {
+		return true, status.GatewayUnsupportedParametersRef()
 	}
-	return "Choosing the address in spec.addresses is not supported: leave it out."
+	for i, a := range gateway.Spec.Addresses {
+		// An IP address without a value asks for any.
+		if i > 0 || a.Type != nil && *a.Type != gwv1.IPAddressType || a.Value != "" {
+			return true, status.GatewayUnsupportedAddress("spec.addresses cannot choose the address of the load balancer: leave it out.")
+		}
+	}
+	return false, status.Condition{}
 }
 
 // tree builds the load balancer. It also decides which routes stay detached from which listeners.
