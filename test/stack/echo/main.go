@@ -65,12 +65,13 @@ func run() error {
 		}
 	}
 	s := &server{pod: pod, namespace: env("POD_NAMESPACE", ""), node: env("NODE_NAME", ""), text: env("TEXT", "")}
-	l, err := net.Listen("tcp", ":"+env("PORT", "8080"))
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	var listen net.ListenConfig
+	l, err := listen.Listen(ctx, "tcp", ":"+env("PORT", "8080"))
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	defer stop()
 	srv := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 1)
 	go func() { failed <- srv.Serve(l) }()

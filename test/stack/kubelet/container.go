@@ -124,10 +124,10 @@ func (c *container) ended(cmd *exec.Cmd) (last bool) {
 	defer c.mu.Unlock()
 	t := &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: c.state.Running.StartedAt, FinishedAt: metav1.Now()}
 	if ws, ok := cmd.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		t.Signal = int32(ws.Signal()) //nolint:gosec // at most 64
+		t.Signal = int32(ws.Signal())
 		t.ExitCode = 128 + t.Signal
 	} else {
-		t.ExitCode = int32(cmd.ProcessState.ExitCode()) //nolint:gosec // at most 255
+		t.ExitCode = int32(cmd.ProcessState.ExitCode())
 	}
 	if t.ExitCode != 0 {
 		t.Reason = "Error"

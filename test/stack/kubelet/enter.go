@@ -76,7 +76,7 @@ func joinNetns(path string) error {
 		return err
 	}
 	defer func() { _ = f.Close() }()
-	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil { //nolint:gosec // a descriptor
+	if err := unix.Setns(int(f.Fd()), unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("entering %s: %w", path, err)
 	}
 	return nil
@@ -170,11 +170,11 @@ func (l *launch) changeRoot() error {
 	}
 	switch err := unix.PivotRoot(".", "."); {
 	case err == nil:
-		if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		if err = unix.Unmount(".", unix.MNT_DETACH); err != nil {
 			return fmt.Errorf("leaving the old root: %w", err)
 		}
 	case errors.Is(err, unix.EINVAL): // the machine runs from its initial ramdisk
-		if err := unix.Chroot("."); err != nil {
+		if err = unix.Chroot("."); err != nil {
 			return fmt.Errorf("changing the root: %w", err)
 		}
 	default:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -54,7 +55,7 @@ func (l *launch) start(stdout, stderr io.Writer) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	cmd := exec.Command("/proc/self/exe", enterCommand)
+	cmd := exec.Command("/proc/self/exe", enterCommand) //nolint:noctx // it ends by stop, or with the kubelet
 	cmd.Env = []string{}
 	cmd.Stdout, cmd.Stderr = stdout, stderr
 	cmd.ExtraFiles = []*os.File{specR, failW} // descriptors 3 and 4
@@ -83,9 +84,9 @@ func (l *launch) start(stdout, stderr io.Writer) (*exec.Cmd, error) {
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
 	if len(failure) > 0 {
-		return nil, fmt.Errorf("%s", failure)
+		return nil, errors.New(string(failure))
 	}
-	return nil, fmt.Errorf("starting the process: %v, %v", sendErr, readErr)
+	return nil, fmt.Errorf("starting the process: %w", errors.Join(sendErr, readErr))
 }
 
 // user returns who a container runs as. Where only "not root" is asked for it

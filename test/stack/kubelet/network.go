@@ -43,8 +43,8 @@ func (n *network) names(id string) (ns, veth string) { return n.prefix + id, "v"
 // connect makes the namespace of a Pod.
 func (n *network) connect(id string, addr netip.Addr) (path string, err error) {
 	ns, veth := n.names(id)
-	if out, err := exec.Command("ip", "netns", "add", ns).CombinedOutput(); err != nil {
-		return "", fmt.Errorf("making the namespace %s: %w: %s", ns, err, out)
+	if err = namedNetns("add", ns); err != nil {
+		return "", err
 	}
 	defer func() {
 		if err != nil {
@@ -58,10 +58,10 @@ func (n *network) connect(id string, addr netip.Addr) (path string, err error) {
 	defer func() { _ = handle.Close() }()
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = veth
-	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(handle)}); err != nil {
+	if err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: attrs, PeerName: "eth0", PeerNamespace: netlink.NsFd(handle)}); err != nil {
 		return "", fmt.Errorf("making the link %s: %w", veth, err)
 	}
-	if err := n.insidePod(handle, addr); err != nil {
+	if err = n.insidePod(handle, addr); err != nil {
 		return "", fmt.Errorf("setting up the network of %s: %w", ns, err)
 	}
 	outer, err := netlink.LinkByName(veth)
@@ -128,8 +128,15 @@ func deleteNetns(ns string) error {
 	if _, err := os.Stat(netnsPath(ns)); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
-	if out, err := exec.Command("ip", "netns", "del", ns).CombinedOutput(); err != nil {
-		return fmt.Errorf("removing the namespace %s: %w: %s", ns, err, out)
+	return namedNetns("del", ns)
+}
+
+// namedNetns leaves the making of named namespaces to ip(8): it does not move
+// a thread of this process, on whose life that of a container may depend.
+func namedNetns(verb, ns string) error {
+	cmd := exec.Command("ip", "netns", verb, ns) //nolint:noctx // it does not wait for anything
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("ip netns %s %s: %w: %s", verb, ns, err, out)
 	}
 	return nil
 }

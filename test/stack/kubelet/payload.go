@@ -35,14 +35,14 @@ func (p *payload) write(want content) (changed bool, err error) {
 	if p.last != nil && maps.EqualFunc(p.last, want, func(a, b file) bool { return a.mode == b.mode && bytes.Equal(a.data, b.data) }) {
 		return false, nil
 	}
-	if err := os.MkdirAll(p.dir, 0o755); err != nil {
+	if err = os.MkdirAll(p.dir, 0o755); err != nil {
 		return false, err
 	}
 	fresh, err := os.MkdirTemp(p.dir, "..files_")
 	if err != nil {
 		return false, err
 	}
-	if err := p.fill(fresh, want); err != nil {
+	if err = p.fill(fresh, want); err != nil {
 		return false, errors.Join(err, os.RemoveAll(fresh))
 	}
 	old, err := os.Readlink(filepath.Join(p.dir, dataLink))

@@ -149,6 +149,7 @@ func (w *podWorker) advance(ctx context.Context, pod *corev1.Pod) *startFailure 
 			if policy == corev1.RestartPolicyAlways {
 				policy = corev1.RestartPolicyOnFailure
 			}
+			//nolint:contextcheck // a container lives until stop, also when the kubelet is told to end
 			w.inits = append(w.inits, w.launch(pod, &pod.Spec.InitContainers[i], policy, nil))
 		}
 		if t := w.inits[i].status().State.Terminated; t == nil || t.ExitCode != 0 {
@@ -156,6 +157,7 @@ func (w *podWorker) advance(ctx context.Context, pod *corev1.Pod) *startFailure 
 		}
 	}
 	for i := len(w.main); i < len(pod.Spec.Containers); i++ {
+		//nolint:contextcheck // as above
 		c := w.launch(pod, &pod.Spec.Containers[i], pod.Spec.RestartPolicy, pod.Status.ContainerStatuses)
 		w.mu.Lock()
 		w.main = append(w.main, c)
@@ -404,7 +406,7 @@ func (w *podWorker) stopAll(ctx context.Context, grace time.Duration) {
 	if len(w.running) == 0 {
 		return
 	}
-	limit, cut := context.WithTimeout(context.Background(), grace)
+	limit, cut := context.WithTimeout(context.WithoutCancel(ctx), grace)
 	defer cut()
 	var all sync.WaitGroup
 	for _, c := range w.running {

@@ -35,7 +35,8 @@ func serve(ctx context.Context, k *kubelet) error {
 	if !pool.AppendCertsFromPEM(ca) {
 		return fmt.Errorf("no certificate in %s", k.cfg.clientCA)
 	}
-	l, err := net.Listen("tcp", net.JoinHostPort(k.cfg.nodeIP.String(), strconv.Itoa(kubeletPort)))
+	var listen net.ListenConfig
+	l, err := listen.Listen(ctx, "tcp", net.JoinHostPort(k.cfg.nodeIP.String(), strconv.Itoa(kubeletPort)))
 	if err != nil {
 		return fmt.Errorf("%w (is another kubelet running in this namespace?)", err)
 	}

@@ -149,5 +149,5 @@ func mode(m *int32) os.FileMode {
 	if m == nil {
 		return 0o644
 	}
-	return os.FileMode(*m) & 0o777 //nolint:gosec // the API server validates 0..0777
+	return os.FileMode(*m) & 0o777
 }
