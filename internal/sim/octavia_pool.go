@@ -93,7 +93,7 @@ type poolFullView struct {
 	*pool
 	TenantID      string   `json:"tenant_id"`
 	Listeners     []idOnly `json:"listeners"`
-	HealthMonitor any      `json:"healthmonitor,omitempty"`
+	HealthMonitor any      `json:"healthmonitor"`
 	Members       []any    `json:"members"`
 }
 
