@@ -228,7 +228,7 @@ func applyPool(tree *lb.Tree, s Step) error {
 		}
 		made.ID, made.Key = newID(made.ID, s.Ref.Key), s.Ref.Key
 		tree.Pools = append(slices.Clone(tree.Pools), made)
-		slices.SortStableFunc(tree.Pools, func(a, b lb.Pool) int { return strings.Compare(a.Key, b.Key) })
+		sortPools(tree)
 		return nil
 	}
 	if at < 0 {
@@ -237,7 +237,12 @@ func applyPool(tree *lb.Tree, s Step) error {
 	tree.Pools = slices.Clone(tree.Pools)
 	pool := &tree.Pools[at]
 	if s.Verb == Update {
-		return updateFields(s, poolSetters, pool, s.Pool, nil)
+		old := pool.Key
+		if err := updateFields(s, poolSetters, pool, s.Pool, nil); err != nil {
+			return err
+		}
+		renamePool(tree, old, pool.Key)
+		return nil
 	}
 	tree.Listeners = slices.Clone(tree.Listeners)
 	for i := range tree.Listeners {
@@ -253,6 +258,31 @@ func applyPool(tree *lb.Tree, s Step) error {
 	}
 	tree.Pools = slices.Delete(tree.Pools, at, at+1)
 	return nil
+}
+
+// renamePool follows a pool that got another key: its tags are its key.
+func renamePool(tree *lb.Tree, old, key string) {
+	if old == key {
+		return
+	}
+	tree.Listeners = slices.Clone(tree.Listeners)
+	for i := range tree.Listeners {
+		l := &tree.Listeners[i]
+		if l.DefaultPool == old {
+			l.DefaultPool = key
+		}
+		l.Policies = slices.Clone(l.Policies)
+		for j := range l.Policies {
+			if l.Policies[j].Pool == old {
+				l.Policies[j].Pool = key
+			}
+		}
+	}
+	sortPools(tree)
+}
+
+func sortPools(tree *lb.Tree) {
+	slices.SortStableFunc(tree.Pools, func(a, b lb.Pool) int { return strings.Compare(a.Key, b.Key) })
 }
 
 func poolIndex(tree *lb.Tree, r Ref) int {

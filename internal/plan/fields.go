@@ -41,6 +41,8 @@ func copySNI(to, from *lb.ListenerTLS)     { to.SNIRefs = from.SNIRefs }
 var poolSetters = setters[lb.Pool]{
 	"admin_state_up": func(to, from *lb.Pool) { to.Disabled = from.Disabled },
 	"lb_algorithm":   func(to, from *lb.Pool) { to.Algorithm = from.Algorithm },
+	"name":           func(to, from *lb.Pool) { to.Name = from.Name },
+	"tags":           func(to, from *lb.Pool) { to.Tags, to.Key = from.Tags, from.Key },
 }
 
 var monitorSetters = setters[lb.Monitor]{

@@ -7,25 +7,28 @@ import (
 
 // A new object may need the key of one that still exists: when it replaces that one, or when keys moved on among objects
 // that were matched by content. It then gets a suffix, which matching by key ignores.
-const keySuffix = "~"
+// The compiler numbers pools of the same backends with another sign.
+const (
+	keySuffix   = "~"
+	keySuffixes = "~#"
+)
 
-// baseKey takes the suffix off.
+// baseKey takes the suffixes off.
 func baseKey(key string) string {
-	i := strings.LastIndex(key, keySuffix)
-	if i < 0 {
-		return key
+	for {
+		i := strings.LastIndexAny(key, keySuffixes)
+		if i < 0 || i+1 == len(key) || len(key)-i > 6 || strings.Trim(key[i+1:], "0123456789") != "" {
+			return key
+		}
+		key = key[:i]
 	}
-	if _, err := strconv.ParseUint(key[i+1:], 10, 16); err != nil || len(key)-i > 6 {
-		return key
-	}
-	return key[:i]
 }
 
 // freeKey finds a key that is not taken, and takes it.
 func freeKey(key string, taken map[string]bool) string {
 	free := key
 	for n := 2; taken[free]; n++ {
-		free = baseKey(key) + keySuffix + strconv.Itoa(n)
+		free = key + keySuffix + strconv.Itoa(n)
 	}
 	taken[free] = true
 	return free

@@ -8,39 +8,39 @@ import (
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 )
 
-// listeners brings the listeners and their policies to what is wanted. A listener is its port: protocol and port cannot
-// change, and a port is taken by one listener only, so that one of another protocol has to go first.
-func (p *planner) listeners() {
-	byPort := map[int]*lb.Listener{}
-	for i := range p.have.Listeners {
-		byPort[p.have.Listeners[i].Port] = &p.have.Listeners[i]
-	}
+// finishListeners does what is left to do for listeners once the policies of those that stay are right. A listener is
+// its port: protocol and port cannot change, and a port is taken by one listener only, so that one of another protocol
+// has to go first.
+func (c *change) finishListeners() {
 	taken := map[string]bool{}
-	for i := range p.have.Listeners {
-		taken[p.have.Listeners[i].Key] = true
+	byPort := map[int]*lb.Listener{}
+	for i := range c.have.Listeners {
+		taken[c.have.Listeners[i].Key] = true
+		byPort[c.have.Listeners[i].Port] = &c.have.Listeners[i]
 	}
-	wanted := map[int]bool{}
-	for i := range p.want.Listeners {
-		want := &p.want.Listeners[i]
-		wanted[want.Port] = true
-		have := byPort[want.Port]
-		switch foreign := p.foreignOn(want.Port); {
-		case have != nil && have.Protocol == want.Protocol:
-			p.updateListener(want, have)
-		case foreign != nil && have == nil:
-			p.conflict(Conflict{Kind: lb.KindListener, Key: want.Key, ID: foreign.ID, Reason: fmt.Sprintf(
-				"port %d is taken by the listener %s %q, which is not ours: delete it or use another port", want.Port, foreign.ID, foreign.Name)})
-		default:
-			if have != nil {
-				p.deleteListener(have, fmt.Sprintf("a listener's protocol cannot change from %s to %s", have.Protocol, want.Protocol))
-				delete(taken, have.Key)
-			}
-			p.createListener(want, freeKey(want.Key, taken))
+	for _, s := range c.sides {
+		c.updateListener(s)
+		delete(byPort, s.have.Port)
+	}
+	for i := range c.want.Listeners {
+		want := &c.want.Listeners[i]
+		if slices.ContainsFunc(c.sides, func(s *side) bool { return s.want == want }) {
+			continue
 		}
+		if have := byPort[want.Port]; have != nil {
+			c.deleteListener(have, fmt.Sprintf("a listener's protocol cannot change from %s to %s", have.Protocol, want.Protocol))
+			delete(byPort, want.Port)
+			delete(taken, have.Key)
+		} else if foreign := c.foreignOn(want.Port); foreign != nil {
+			c.conflict(Conflict{Kind: lb.KindListener, Key: want.Key, ID: foreign.ID, Reason: fmt.Sprintf(
+				"port %d is taken by the listener %s %q, which is not ours: delete it or use another port", want.Port, foreign.ID, foreign.Name)})
+			continue
+		}
+		c.createListener(want, freeKey(want.Key, taken))
 	}
-	for i := range p.have.Listeners {
-		if have := &p.have.Listeners[i]; !wanted[have.Port] {
-			p.deleteListener(have, "nothing listens on this port any more")
+	for i := range c.have.Listeners {
+		if have := &c.have.Listeners[i]; byPort[have.Port] == have {
+			c.deleteListener(have, "nothing is wanted on this port any more")
 		}
 	}
 }
@@ -55,45 +55,53 @@ func (p *planner) foreignOn(port int) *lb.Foreign {
 }
 
 // createListener builds a listener disabled and enables it last, so that no request sees only some of its policies.
-func (p *planner) createListener(want *lb.Listener, key string) {
-	ref := Ref{Key: key}
-	bare := p.bareListener(want)
-	bare.Key = key
-	hidden := bare
-	hidden.Disabled = want.Disabled || len(want.Policies) > 0
-	p.add(Step{Verb: Create, Kind: lb.KindListener, Ref: ref, ListenerTo: &hidden, Reason: "nothing listens on this port yet"})
-	taken := map[string]bool{}
+func (c *change) createListener(want *lb.Listener, key string) {
+	s := &side{want: want, have: &lb.Listener{Meta: lb.Meta{Key: key}}, taken: map[string]bool{}}
+	done := c.bareListener(want)
+	done.Key = key
+	building := done
+	building.Disabled = done.Disabled || len(want.Policies) > 0
+	ref := s.ref()
+	c.add(Step{Verb: Create, Kind: lb.KindListener, Ref: ref, ListenerTo: &building, Reason: "nothing listens on this port yet"})
 	for i := range want.Policies {
-		p.createPolicy(ref, &want.Policies[i], freeKey(want.Policies[i].Key, taken), i+1, "the listener is new")
+		q := &want.Policies[i]
+		one := &slot{side: s, want: q, key: freeKey(q.Key, s.taken), new: place{rank: int64(i)}}
+		c.createPolicy(one, true)
 	}
-	if hidden.Disabled != want.Disabled {
-		p.add(Step{Verb: Update, Kind: lb.KindListener, Ref: ref, Fields: []string{"admin_state_up"}, ListenerTo: &bare, Reason: "the listener is complete"})
+	if building.Disabled != done.Disabled {
+		c.add(Step{Verb: Update, Kind: lb.KindListener, Ref: ref, Fields: []string{"admin_state_up"}, ListenerTo: &done, Reason: "the listener is complete"})
 	}
 }
 
 // bareListener is the wanted listener without its policies, its pool named as in the cloud.
-func (p *planner) bareListener(want *lb.Listener) lb.Listener {
+func (c *change) bareListener(want *lb.Listener) lb.Listener {
 	bare := *want
-	bare.Policies = nil
-	bare.DefaultPool = p.keys[want.DefaultPool]
+	bare.Policies, bare.DefaultPool = nil, ""
+	if pc := c.byWant[want.DefaultPool]; pc != nil {
+		bare.DefaultPool = pc.key
+	}
 	return bare
 }
 
-func (p *planner) updateListener(want, have *lb.Listener) {
-	p.policies(want, have)
-	fields := p.listenerFields(want, have)
+// updateListener sends all fields that differ, once.
+func (c *change) updateListener(s *side) {
+	if s.updated {
+		return
+	}
+	s.updated = true
+	fields := c.listenerFields(s.want, s.have)
 	if len(fields) == 0 {
 		return
 	}
-	after := p.bareListener(want)
-	after.Meta = have.Meta
-	after.Disabled = want.Disabled
-	p.add(Step{Verb: Update, Kind: lb.KindListener, Ref: listenerRef(have), Fields: fields, ListenerTo: &after, Reason: differ(fields)})
+	after := c.bareListener(s.want)
+	after.Meta = s.have.Meta
+	after.Disabled = s.want.Disabled
+	c.add(Step{Verb: Update, Kind: lb.KindListener, Ref: s.ref(), Fields: fields, ListenerTo: &after, Reason: differ(fields)})
 }
 
 // listenerFields names what differs. A number that is zero in want is not ours: Octavia's default, which the operator
 // sets, may stand there.
-func (p *planner) listenerFields(want, have *lb.Listener) []string {
+func (c *change) listenerFields(want, have *lb.Listener) []string {
 	var wantTLS, haveTLS lb.ListenerTLS
 	if want.TLS != nil {
 		wantTLS = *want.TLS
@@ -109,7 +117,7 @@ func (p *planner) listenerFields(want, have *lb.Listener) []string {
 		{"admin_state_up", want.Disabled != have.Disabled},
 		{"allowed_cidrs", !sameSet(want.AllowedCIDRs, have.AllowedCIDRs)},
 		{"connection_limit", want.ConnectionLimit != 0 && want.ConnectionLimit != have.ConnectionLimit},
-		{"default_pool_id", p.keys[want.DefaultPool] != have.DefaultPool},
+		{"default_pool_id", c.defaultDiffers(want, have)},
 		{"default_tls_container_ref", wantTLS.DefaultRef != haveTLS.DefaultRef},
 		{"insert_headers", !maps.Equal(want.InsertHeaders, have.InsertHeaders)},
 		{"sni_container_refs", !sameSet(wantTLS.SNIRefs, haveTLS.SNIRefs)},
@@ -122,6 +130,11 @@ func (p *planner) listenerFields(want, have *lb.Listener) []string {
 		}
 	}
 	return fields
+}
+
+func (c *change) defaultDiffers(want, have *lb.Listener) bool {
+	to, from := c.byWant[want.DefaultPool], c.byHave[have.DefaultPool]
+	return to != from || to == nil && have.DefaultPool != ""
 }
 
 func (p *planner) deleteListener(have *lb.Listener, reason string) {

@@ -48,21 +48,6 @@ func (p *planner) remove() {
 	}
 }
 
-// change goes from one load balancer to another form of itself: what is new is built first, then requests are switched,
-// then what is old is deleted.
-func (p *planner) change() {
-	p.immutable()
-	p.pools()
-	p.listeners()
-	p.deletePools()
-	if p.have.Disabled != p.want.Disabled {
-		// After everything else, so that enabling shows the wanted state at once.
-		p.add(Step{Verb: Update, Kind: lb.KindLoadBalancer, Ref: loadBalancerRef(p.have), Tree: p.want,
-			Fields: []string{"admin_state_up"}, Reason: "somebody disabled the load balancer"})
-	}
-	p.floatingIP()
-}
-
 // immutable reports what only another load balancer could fulfil. That would be another address, so it is not ours to
 // decide.
 func (p *planner) immutable() {

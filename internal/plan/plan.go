@@ -46,10 +46,6 @@ type planner struct {
 	want, have *lb.Tree
 	steps      []Step
 	conflicts  []Conflict
-	// keys names each pool of want by its key in the cloud.
-	keys map[string]string
-	// kept are the pools of have that stay.
-	kept map[*lb.Pool]bool
 }
 
 func newPlanner(want, have *lb.Tree) *planner {
@@ -59,7 +55,7 @@ func newPlanner(want, have *lb.Tree) *planner {
 	if have == nil {
 		have = &lb.Tree{}
 	}
-	return &planner{want: want, have: have, keys: map[string]string{}}
+	return &planner{want: want, have: have}
 }
 
 func (p *planner) add(s Step) { p.steps = append(p.steps, s) }

@@ -8,60 +8,27 @@ import (
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 )
 
-// pools matches the pools, creates what is new with everything in it, and brings what exists to what is wanted. Nothing
-// is deleted yet.
-func (p *planner) pools() {
-	matched := p.matchPools()
-	taken := map[string]bool{}
-	for i := range p.have.Pools {
-		taken[p.have.Pools[i].Key] = true
-	}
-	for i := range p.want.Pools {
-		want := &p.want.Pools[i]
-		if have := matched[want]; have != nil {
-			p.keys[want.Key] = have.Key
-			p.updatePool(want, have)
-			continue
-		}
-		key := freeKey(want.Key, taken)
-		p.keys[want.Key] = key
-		p.createPool(want, key)
-	}
-	p.kept = map[*lb.Pool]bool{}
-	for _, have := range matched {
-		p.kept[have] = true
-	}
+// poolChange is what becomes of one pool: want is nil when it goes, have when it is new.
+type poolChange struct {
+	want, have *lb.Pool
+	// key is its key in the cloud.
+	key string
+	// relabel says that it shall be called after other backends.
+	relabel bool
+	// convert says that it gets other backends below policies that stay: in an event, not before.
+	convert bool
+	// group says that it is disabled until all its policies are there: then one call shows them all.
+	group bool
 }
 
-// matchPools finds for wanted pools the existing ones that can become them: by key, then by content.
-func (p *planner) matchPools() map[*lb.Pool]*lb.Pool {
-	matched := map[*lb.Pool]*lb.Pool{}
-	used := map[*lb.Pool]bool{}
-	match := func(identity func(*lb.Pool) string) {
-		free := map[string][]*lb.Pool{}
-		for i := range p.have.Pools {
-			if have := &p.have.Pools[i]; !used[have] {
-				free[identity(have)] = append(free[identity(have)], have)
-			}
-		}
-		for i := range p.want.Pools {
-			want := &p.want.Pools[i]
-			if matched[want] != nil {
-				continue
-			}
-			for _, have := range free[identity(want)] {
-				if !used[have] && canBecome(want, have) {
-					matched[want], used[have] = have, true
-					break
-				}
-			}
-		}
+func (pc *poolChange) ref() Ref {
+	if pc.have != nil {
+		return poolRef(pc.have)
 	}
-	match(func(pool *lb.Pool) string { return pool.Key })
-	match(func(pool *lb.Pool) string { return baseKey(pool.Key) })
-	match(poolContent)
-	return matched
+	return Ref{Key: pc.key}
 }
+
+func poolRef(pool *lb.Pool) Ref { return Ref{ID: pool.ID, Key: pool.Key} }
 
 // canBecome says whether updates alone turn have into want: what is immutable agrees.
 func canBecome(want, have *lb.Pool) bool {
@@ -90,11 +57,12 @@ func idOf(m lb.Member) memberID { return memberID{m.Address, m.Port} }
 
 // poolContent is what a pool does, as a comparable value.
 func poolContent(pool *lb.Pool) string {
-	monitor := "none"
+	var monitor lb.Monitor
 	if m := pool.Monitor; m != nil {
-		monitor = fmt.Sprint(m.Type, m.Delay, m.Timeout, m.MaxRetries, m.MaxRetriesDown, m.HTTPMethod, " ", m.URLPath, " ", m.ExpectedCodes, m.Disabled)
+		monitor = *m
+		monitor.ID, monitor.Name, monitor.Tags, monitor.ProvisioningStatus = "", "", nil, ""
 	}
-	return fmt.Sprint(pool.Protocol, pool.Algorithm, memberContents(pool.Members), monitor)
+	return fmt.Sprintf("%q %q %+v %+v", pool.Protocol, pool.Algorithm, monitor, memberContents(pool.Members))
 }
 
 // memberContents is what we own of members, in a fixed order.
@@ -109,39 +77,66 @@ func memberContents(members []lb.Member) []lb.Member {
 	return out
 }
 
-func (p *planner) createPool(want *lb.Pool, key string) {
-	const reason = "no existing pool has these backends"
-	bare := *want
-	bare.Key, bare.Members, bare.Monitor = key, nil, nil
-	ref := Ref{Key: key}
-	p.add(Step{Verb: Create, Kind: lb.KindPool, Ref: ref, Pool: &bare, Reason: reason})
-	if len(want.Members) > 0 {
-		p.add(Step{Verb: Update, Kind: lb.KindMembers, Ref: ref, Members: want.Members, Reason: "the pool is new"})
-	}
-	if want.Monitor != nil {
-		p.add(Step{Verb: Create, Kind: lb.KindMonitor, Ref: monitorRef(ref, want.Monitor), Parent: ref, Monitor: want.Monitor, Reason: "the pool is new"})
+// preparePool makes what requests do not see, or see as the same pool with fresh members: before any policy changes.
+func (c *change) preparePool(pc *poolChange) {
+	switch {
+	case pc.want == nil:
+	case pc.have == nil:
+		c.createPool(pc)
+	case !pc.convert:
+		c.updatePool(pc, pc.group)
 	}
 }
 
-func (p *planner) updatePool(want, have *lb.Pool) {
-	ref := poolRef(have)
-	if !slices.Equal(memberContents(want.Members), memberContents(have.Members)) {
-		p.add(Step{Verb: Update, Kind: lb.KindMembers, Ref: ref, Members: want.Members, Reason: memberReason(want.Members, have.Members)})
+func (c *change) createPool(pc *poolChange) {
+	bare := *pc.want
+	bare.Key, bare.Members, bare.Monitor = pc.key, nil, nil
+	reason := "no existing pool has these backends"
+	if pc.group {
+		bare.Disabled = true
+		reason += "; disabled until its policies are complete"
 	}
-	p.updateMonitor(ref, want.Monitor, have.Monitor)
+	ref := pc.ref()
+	c.add(Step{Verb: Create, Kind: lb.KindPool, Ref: ref, Pool: &bare, Reason: reason})
+	if len(pc.want.Members) > 0 {
+		c.add(Step{Verb: Update, Kind: lb.KindMembers, Ref: ref, Members: pc.want.Members, Reason: "the pool is new"})
+	}
+	if pc.want.Monitor != nil {
+		c.add(Step{Verb: Create, Kind: lb.KindMonitor, Ref: monitorRef(ref, ""), Parent: ref, Monitor: pc.want.Monitor, Reason: "the pool is new"})
+	}
+}
+
+// updatePool changes what differs; enabling the pool of a group is left to its event.
+func (c *change) updatePool(pc *poolChange, group bool) {
+	want, have, ref := pc.want, pc.have, pc.ref()
+	if !slices.Equal(memberContents(want.Members), memberContents(have.Members)) {
+		c.add(Step{Verb: Update, Kind: lb.KindMembers, Ref: ref, Members: want.Members, Reason: memberReason(want.Members, have.Members)})
+	}
+	c.updateMonitor(ref, want.Monitor, have.Monitor)
+	after := *have
+	after.Members, after.Monitor = nil, nil
 	var fields []string
-	if want.Disabled != have.Disabled {
+	if want.Disabled != have.Disabled && !group {
+		after.Disabled = want.Disabled
 		fields = append(fields, "admin_state_up")
 	}
 	if want.Algorithm != have.Algorithm {
+		after.Algorithm = want.Algorithm
 		fields = append(fields, "lb_algorithm")
 	}
-	if len(fields) > 0 {
-		after := *have
-		after.Members, after.Monitor = nil, nil
-		after.Algorithm, after.Disabled = want.Algorithm, want.Disabled
-		p.add(Step{Verb: Update, Kind: lb.KindPool, Ref: ref, Fields: fields, Pool: &after, Reason: differ(fields)})
+	if pc.relabel {
+		// Members come before: a pool that is named after backends has them.
+		after.Key, after.Name, after.Tags = pc.key, want.Name, want.Tags
+		fields = append(fields, "name", "tags")
 	}
+	if len(fields) == 0 {
+		return
+	}
+	reason := differ(fields)
+	if pc.relabel {
+		reason = "the pool serves these backends now"
+	}
+	c.add(Step{Verb: Update, Kind: lb.KindPool, Ref: ref, Fields: fields, Pool: &after, Reason: reason})
 }
 
 // memberReason says how a set of members changes.
@@ -166,22 +161,32 @@ func memberReason(want, have []lb.Member) string {
 
 // updateMonitor changes what can be changed. A monitor of another type replaces the old one; Octavia allows only one, so
 // that for a moment every member counts as healthy.
-func (p *planner) updateMonitor(pool Ref, want, have *lb.Monitor) {
+func (c *change) updateMonitor(pool Ref, want, have *lb.Monitor) {
 	if have != nil && (want == nil || want.Type != have.Type) {
 		reason := "no monitor is wanted"
 		if want != nil {
 			reason = fmt.Sprintf("a monitor's type cannot change from %s to %s", have.Type, want.Type)
 		}
-		p.add(Step{Verb: Delete, Kind: lb.KindMonitor, Ref: monitorRef(pool, have), Parent: pool, Reason: reason})
+		c.add(Step{Verb: Delete, Kind: lb.KindMonitor, Ref: monitorRef(pool, have.ID), Parent: pool, Reason: reason})
 		have = nil
 	}
 	if want == nil {
 		return
 	}
 	if have == nil {
-		p.add(Step{Verb: Create, Kind: lb.KindMonitor, Ref: monitorRef(pool, &lb.Monitor{Type: want.Type}), Parent: pool, Monitor: want, Reason: "the pool has no such monitor"})
+		c.add(Step{Verb: Create, Kind: lb.KindMonitor, Ref: monitorRef(pool, ""), Parent: pool, Monitor: want, Reason: "the pool has no such monitor"})
 		return
 	}
+	fields := monitorFields(want, have)
+	if len(fields) == 0 {
+		return
+	}
+	after := *want
+	after.ID, after.Name, after.Tags = have.ID, have.Name, have.Tags
+	c.add(Step{Verb: Update, Kind: lb.KindMonitor, Ref: monitorRef(pool, have.ID), Parent: pool, Fields: fields, Monitor: &after, Reason: differ(fields)})
+}
+
+func monitorFields(want, have *lb.Monitor) []string {
 	var fields []string
 	for _, f := range []struct {
 		name   string
@@ -200,29 +205,13 @@ func (p *planner) updateMonitor(pool Ref, want, have *lb.Monitor) {
 			fields = append(fields, f.name)
 		}
 	}
-	if len(fields) == 0 {
-		return
-	}
-	after := *want
-	after.ID, after.Name, after.Tags = have.ID, have.Name, have.Tags
-	p.add(Step{Verb: Update, Kind: lb.KindMonitor, Ref: monitorRef(pool, have), Parent: pool, Fields: fields, Monitor: &after, Reason: differ(fields)})
+	return fields
 }
 
-// deletePools deletes what no policy and no listener uses any more.
-func (p *planner) deletePools() {
-	for i := range p.have.Pools {
-		if have := &p.have.Pools[i]; !p.kept[have] {
-			p.deletePool(have, "nothing uses the pool any more")
-		}
-	}
+func monitorRef(pool Ref, id string) Ref {
+	return Ref{ID: id, Key: pool.Key + "/" + string(lb.KindMonitor)}
 }
 
 func (p *planner) deletePool(have *lb.Pool, reason string) {
 	p.add(Step{Verb: Delete, Kind: lb.KindPool, Ref: poolRef(have), Reason: reason})
-}
-
-func poolRef(pool *lb.Pool) Ref { return Ref{ID: pool.ID, Key: pool.Key} }
-
-func monitorRef(pool Ref, m *lb.Monitor) Ref {
-	return Ref{ID: m.ID, Key: pool.Key + "/" + string(lb.KindMonitor)}
 }

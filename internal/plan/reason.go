@@ -1,8 +1,24 @@
 package plan
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+)
 
 // differ is the reason of an update in place.
 func differ(fields []string) string {
 	return strings.Join(fields, ", ") + " differs"
+}
+
+// ruleText names a rule for people: rules have no keys.
+func ruleText(r lb.Rule) string {
+	text := string(r.Type)
+	if r.Key != "" {
+		text += " " + r.Key
+	}
+	if r.Invert {
+		text += " not"
+	}
+	return text + " " + string(r.Compare) + " " + r.Value
 }

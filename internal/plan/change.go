@@ -1,0 +1,85 @@
+package plan
+
+import "github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+
+// change goes from one load balancer to another form of itself. It first decides what becomes of each pool and policy
+// with the fewest calls, then looks for a safe order. Where there is none, some shortcut is to blame; it is given up and
+// all is decided again. Without any shortcut there always is an order: everything new is added in order of evaluation,
+// then everything old is deleted in reverse.
+type change struct {
+	*planner
+	book *ruleBook
+	// without holds the shortcuts that are given up.
+	without shortcuts
+
+	pools  []*poolChange
+	sides  []*side
+	events []*event
+	// byWant and byHave find the pools by their key in the wanted and in the observed tree.
+	byWant, byHave map[string]*poolChange
+}
+
+// shortcuts are the ways to save calls that can stand in the way of a safe order.
+type shortcuts struct {
+	// reuse is to turn this policy into another one.
+	reuse map[*lb.Policy]bool
+	// enable is to go on with this disabled pool.
+	enable map[*lb.Pool]bool
+	// together is to show the policies of this wanted pool all at once.
+	together map[*lb.Pool]bool
+	// convert is to turn another pool into this wanted one below its policies.
+	convert map[*lb.Pool]bool
+}
+
+func (p *planner) change() {
+	p.immutable()
+	c := &change{planner: p, book: newRuleBook(), without: shortcuts{
+		reuse:    map[*lb.Policy]bool{},
+		enable:   map[*lb.Pool]bool{},
+		together: map[*lb.Pool]bool{},
+		convert:  map[*lb.Pool]bool{},
+	}}
+	order := c.decide()
+	for _, pool := range c.pools {
+		c.preparePool(pool)
+	}
+	for _, e := range order {
+		e.do(c)
+	}
+	c.finishListeners()
+	for _, pool := range c.pools {
+		if pool.want == nil {
+			c.deletePool(pool.have, "nothing uses the pool any more")
+		}
+	}
+	if p.have.Disabled != p.want.Disabled {
+		after := *p.have
+		after.Disabled = p.want.Disabled
+		p.add(Step{Verb: Update, Kind: lb.KindLoadBalancer, Ref: loadBalancerRef(p.have), Tree: &after,
+			Fields: []string{"admin_state_up"}, Reason: differ([]string{"admin_state_up"})})
+	}
+	p.floatingIP()
+}
+
+// decide matches until the events have a safe order.
+func (c *change) decide() []*event {
+	for {
+		c.matchPools()
+		c.matchSides()
+		for _, s := range c.sides {
+			s.order(c.book)
+		}
+		c.convertPools()
+		if !c.groupPools() {
+			continue
+		}
+		c.findEvents()
+		order, culprits := c.schedule()
+		if len(culprits) == 0 {
+			return order
+		}
+		for _, e := range culprits {
+			e.giveUp(c)
+		}
+	}
+}
