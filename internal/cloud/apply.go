@@ -84,7 +84,7 @@ func (c *Client) Apply(ctx context.Context, have *lb.Tree, steps []plan.Step, sl
 		if err := c.checkChildren(ctx, have, foreignIDs(have)); err != nil {
 			return p, err
 		}
-		settled(have)
+		allActive(have)
 	}
 	if bare {
 		p.RequeueAfter = time.Millisecond
@@ -164,7 +164,7 @@ func (c *Client) checkChild(ctx context.Context, have *lb.Tree, s plan.Step, kno
 		if err := c.checkChildren(ctx, have, known); err != nil {
 			return err
 		}
-		settled(have)
+		allActive(have)
 		return nil
 	case lb.KindListener, lb.KindPolicy, lb.KindRule:
 		// Whatever breaks HAProxy's configuration shows in the listener.
@@ -197,8 +197,8 @@ func (c *Client) checkChildren(ctx context.Context, have *lb.Tree, known map[str
 	return nil
 }
 
-// settled notes that no child is PENDING or in ERROR.
-func settled(t *lb.Tree) {
+// allActive notes that no child is PENDING or in ERROR.
+func allActive(t *lb.Tree) {
 	for i := range t.Listeners {
 		l := &t.Listeners[i]
 		l.ProvisioningStatus = lb.Active

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -107,18 +108,22 @@ func (e execution) loadBalancer(ctx context.Context) error {
 			}
 			return err
 		}
-		e.step.Tree = created(t, out.LoadBalancer, e.singly.Load())
+		made := createdLoadBalancer(t, out.LoadBalancer)
+		if !e.singly.Load() {
+			addCreatedChildren(made, t, out.LoadBalancer)
+		}
+		e.step.Tree = made
 		e.step.Ref.ID = out.LoadBalancer.ID
 		return nil
 	case plan.Update:
-		id := orID(e.step.Ref.ID, e.have.ID)
+		id := cmp.Or(e.step.Ref.ID, e.have.ID)
 		body, err := loadBalancerAttributes(t).only(e.step.Fields)
 		if err != nil {
 			return err
 		}
 		return e.write(ctx, "/loadbalancers/"+element(id), "load balancer "+id, "loadbalancer", body, nil)
 	default:
-		id := orID(e.step.Ref.ID, e.have.ID)
+		id := cmp.Or(e.step.Ref.ID, e.have.ID)
 		if n := len(e.have.Foreign); n > 0 {
 			return &Error{Class: Conflict, Reason: ReasonForeign, Op: "delete", Resource: "load balancer " + id,
 				Message: fmt.Sprintf("%d objects below it were not made by this controller; first is %s %s", n, e.have.Foreign[0].Kind, e.have.Foreign[0].ID)}
@@ -132,28 +137,17 @@ func (e execution) loadBalancer(ctx context.Context) error {
 	}
 }
 
-func orID(ids ...string) string {
-	for _, id := range ids {
-		if id != "" {
-			return id
-		}
-	}
-	return ""
+// createdLoadBalancer is what the answer to a create says, without children.
+func createdLoadBalancer(want *lb.Tree, w wireLoadBalancer) *lb.Tree {
+	t := w.model(want.Owner)
+	t.Key = cmp.Or(t.Key, want.Key)
+	t.VIP.SubnetID = cmp.Or(t.VIP.SubnetID, want.VIP.SubnetID)
+	t.ProvisioningStatus = lb.PendingCreate
+	return &t
 }
 
-// created is the wanted tree with what the answer to its create says. Children are found by their keys.
-func created(want *lb.Tree, w wireLoadBalancer, bare bool) *lb.Tree {
-	t := w.model(want.Owner)
-	t.Key, t.Tags = want.Key, want.Tags
-	if w.Tags != nil {
-		t.Tags = w.wireMeta.model().Tags
-	}
-	t.VIP.SubnetID = orID(t.VIP.SubnetID, want.VIP.SubnetID)
-	t.FloatingIP = nil
-	if bare {
-		return &t
-	}
-	t.ProvisioningStatus = lb.PendingCreate
+// addCreatedChildren adds the wanted children with the ids of the answer, which are found by their keys.
+func addCreatedChildren(t, want *lb.Tree, w wireLoadBalancer) {
 	ids := map[string]string{}
 	note := func(path string, m wireMeta) string {
 		path += "/" + lb.KeyFromTags(m.Tags)
@@ -189,7 +183,6 @@ func created(want *lb.Tree, w wireLoadBalancer, bare bool) *lb.Tree {
 			adopt(path, &l.Policies[j].Meta)
 		}
 	}
-	return &t
 }
 
 func (e execution) listener(ctx context.Context) error {

@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -82,7 +83,7 @@ func (e execution) createFloatingIP(ctx context.Context, f *lb.FloatingIP, portI
 // findFloatingIP resolves the floating IP of a step. One that the user supplied is known by its address.
 func (e execution) findFloatingIP(ctx context.Context, f *lb.FloatingIP) (wireFloatingIP, error) {
 	query := url.Values{}
-	switch id := orID(e.step.Ref.ID, f.ID); {
+	switch id := cmp.Or(e.step.Ref.ID, f.ID); {
 	case id != "":
 		query.Set("id", id)
 	case f.Address != "":
@@ -95,7 +96,7 @@ func (e execution) findFloatingIP(ctx context.Context, f *lb.FloatingIP) (wireFl
 		return wireFloatingIP{}, err
 	}
 	if len(found) != 1 {
-		return wireFloatingIP{}, &Error{Class: UserFault, Reason: ReasonAddress, Op: "find", Resource: "floating IP " + orID(f.Address, f.ID),
+		return wireFloatingIP{}, &Error{Class: UserFault, Reason: ReasonAddress, Op: "find", Resource: "floating IP " + cmp.Or(f.Address, f.ID),
 			Message: "the project has no such floating IP"}
 	}
 	return found[0], nil
@@ -104,7 +105,7 @@ func (e execution) findFloatingIP(ctx context.Context, f *lb.FloatingIP) (wireFl
 // putOnPort attaches; an empty port detaches.
 func (e execution) putOnPort(ctx context.Context, f wireFloatingIP, portID string) error {
 	err := e.do(ctx, call{service: neutron, method: http.MethodPut, path: "/floatingips/" + element(f.ID),
-		body: attributes{"floatingip": attributes{"port_id": or(portID)}}, op: "update", what: "floating IP " + orID(f.Address, f.ID)})
+		body: attributes{"floatingip": attributes{"port_id": or(portID)}}, op: "update", what: "floating IP " + cmp.Or(f.Address, f.ID)})
 	if err != nil {
 		return err
 	}
