@@ -87,7 +87,7 @@ func (b *backends) resolve(routeNamespace string, ref gwv1.BackendObjectReferenc
 	key := fmt.Sprintf("%s:%d", service, *ref.Port)
 	found, ok := b.known[key]
 	if !ok {
-		found.backend, found.problem = b.find(service, int32(*ref.Port))
+		found.backend, found.problem = b.find(service, *ref.Port)
 		b.known[key] = found
 	}
 	return found.backend, found.problem

@@ -59,7 +59,7 @@ func TestGateway_matchesGoldenOutputs(t *testing.T) {
 			}
 			snapshot, f := parse(t, manifest)
 			result := compile.Gateway(snapshot)
-			if _, err := route.New(&result.Tree); err != nil {
+			if _, err = route.New(&result.Tree); err != nil {
 				t.Errorf("HAProxy would not take the tree: %v", err)
 			}
 			out := golden{Hold: result.Hold, Verdicts: result.Verdicts}
@@ -75,7 +75,7 @@ func TestGateway_matchesGoldenOutputs(t *testing.T) {
 			}
 			file := strings.TrimSuffix(in, ".in.yaml") + ".out.yaml"
 			if *update {
-				if err := os.WriteFile(file, got, 0o644); err != nil {
+				if err = os.WriteFile(file, got, 0o644); err != nil {
 					t.Fatal(err)
 				}
 				return

@@ -54,7 +54,7 @@ func hostileSnapshot(t *rapid.T) compile.Snapshot {
 		Gateway: &gwv1.Gateway{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "infra", Name: "edge", UID: "u"},
 			Spec: gwv1.GatewaySpec{Listeners: []gwv1.Listener{
-				{Name: "l", Port: gwv1.PortNumber(rapid.SampledFrom([]int32{80, 0, -1, 70000}).Draw(t, "port")), Protocol: gwv1.HTTPProtocolType, Hostname: &hostname},
+				{Name: "l", Port: rapid.SampledFrom([]int32{80, 0, -1, 70000}).Draw(t, "port"), Protocol: gwv1.HTTPProtocolType, Hostname: &hostname},
 				{Name: "m", Port: 81, Protocol: gwv1.ProtocolType(hostile(t, "protocol"))},
 				{Name: "n", Port: 82, Protocol: gwv1.HTTPProtocolType},
 			}},
@@ -71,7 +71,7 @@ func hostileSnapshot(t *rapid.T) compile.Snapshot {
 }
 
 var (
-	safeValue = regexp.MustCompile("^[!$%()*+,./0-9:;=?@A-Z\\[\\\\\\]^_a-z{|}~-]+$")
+	safeValue = regexp.MustCompile(`^[!$%()*+,./0-9:;=?@A-Z\[\\\]^_a-z{|}~-]+$`)
 	safeKey   = regexp.MustCompile(`^[A-Za-z0-9._~-]+$`)
 	safeURL   = regexp.MustCompile(`^https?://[a-z0-9.:-]+(/[A-Za-z0-9:/._~!$()*+,;=@%-]*)?$`)
 )

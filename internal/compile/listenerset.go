@@ -31,10 +31,7 @@ func (in *input) listenerSets() []*listenerSet {
 		if s.allowed {
 			owner := s.owner()
 			for _, entry := range object.Spec.Listeners {
-				s.listeners = append(s.listeners, newListener(owner, gwv1.Listener{
-					Name: entry.Name, Hostname: entry.Hostname, Port: entry.Port, Protocol: entry.Protocol,
-					TLS: entry.TLS, AllowedRoutes: entry.AllowedRoutes,
-				}))
+				s.listeners = append(s.listeners, newListener(owner, gwv1.Listener(entry)))
 			}
 		}
 		all = append(all, s)

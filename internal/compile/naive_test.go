@@ -240,10 +240,8 @@ func naiveBetter(a, b *candidate) bool {
 
 func naiveAction(c *candidate, l *gwv1.Listener, host string, r route.Request) outcome {
 	rule := c.route.Spec.Rules[c.rule]
-	for _, f := range rule.Filters {
-		if f.RequestRedirect == nil {
-			return "invalid"
-		}
+	if len(rule.Filters) > 0 {
+		f := rule.Filters[0]
 		if h := naiveHostname((*gwv1.Hostname)(f.RequestRedirect.Hostname)); h != "" {
 			host = h
 		}
@@ -256,7 +254,7 @@ func naiveAction(c *candidate, l *gwv1.Listener, host string, r route.Request) o
 			scheme = *f.RequestRedirect.Scheme
 		}
 		location := scheme + "://" + host
-		if !(scheme == "http" && port == 80 || scheme == "https" && port == 443) {
+		if port != map[string]int{"http": 80, "https": 443}[scheme] {
 			location += fmt.Sprint(":", port)
 		}
 		return outcome(fmt.Sprintf("%d %s%s", *f.RequestRedirect.StatusCode, location, r.Path))

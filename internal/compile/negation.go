@@ -173,7 +173,7 @@ func excludeHosts(m match, clauses []clause) ([][]lb.Rule, error) {
 			rest = append(rest, c)
 		}
 	}
-	left := hosts(slices.DeleteFunc(slices.Clone(m.hosts), func(h hostname) bool { return slices.Contains(patterns, h) }))
+	left := slices.DeleteFunc(slices.Clone(m.hosts), func(h hostname) bool { return slices.Contains(patterns, h) })
 	if len(m.hosts) == 0 || len(left) > 0 {
 		found, err := excludePaths(m, rest)
 		if err != nil {

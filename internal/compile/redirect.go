@@ -45,7 +45,7 @@ func newRedirect(filter *gwv1.HTTPRequestRedirectFilter, l *listener, m match) (
 
 // redirectOrigin is scheme, host and port.
 func redirectOrigin(filter *gwv1.HTTPRequestRedirectFilter, l *listener, m match) (string, error) {
-	scheme, port := l.scheme(), int32(l.port)
+	scheme, port := l.scheme(), l.port
 	if filter.Scheme != nil {
 		scheme = strings.ToLower(*filter.Scheme)
 		switch scheme {
@@ -58,7 +58,7 @@ func redirectOrigin(filter *gwv1.HTTPRequestRedirectFilter, l *listener, m match
 		}
 	}
 	if filter.Port != nil {
-		port = int32(*filter.Port)
+		port = *filter.Port
 	}
 	var host hostname
 	switch {

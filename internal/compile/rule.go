@@ -100,7 +100,7 @@ func newMatch(m gwv1.HTTPRouteMatch) (match, *fault) {
 	case len(m.QueryParams) > 0:
 		return match{}, unsupported("queryParams matches are not supported by Octavia")
 	}
-	path, err := parsePath(m.Path)
+	matched, err := parsePath(m.Path)
 	if err != nil {
 		return match{}, unsupported("%s", err)
 	}
@@ -112,7 +112,7 @@ func newMatch(m gwv1.HTTPRouteMatch) (match, *fault) {
 	if 2+2*len(headers) > maxRules {
 		return match{}, unsupported("a match has too many headers: Octavia takes %d conditions", maxRules)
 	}
-	return match{path: path, headers: headers}, nil
+	return match{path: matched, headers: headers}, nil
 }
 
 // filters reads what to do besides forwarding.
@@ -196,6 +196,9 @@ func (p *parent) conditions(r *route) (status.Condition, *status.Condition) {
 				message = fmt.Sprintf("rule %d on listener %s: %s", rule.index, a.listener.label(), found.message)
 			} else {
 				continue
+			}
+			if rule.dropped == nil && !a.detached {
+				message += " (its requests are answered with 503)"
 			}
 			if reason == "" {
 				reason = found.reason

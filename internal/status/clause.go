@@ -13,14 +13,19 @@ const maxClauses = 8
 func joined(clauses []string) string {
 	var list []string
 	for _, c := range clauses {
-		if !slices.Contains(list, c) {
+		if c = shortened(c, 400); !slices.Contains(list, c) {
 			list = append(list, c)
 		}
 	}
+	return strings.Join(atMost(list), "; ")
+}
+
+// atMost keeps a list short, so that a message stays within what Kubernetes takes.
+func atMost(list []string) []string {
 	if more := len(list) - maxClauses; more > 0 {
-		list = append(list[:maxClauses], fmt.Sprintf("and %d more", more))
+		return append(slices.Clone(list[:maxClauses]), fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(list, "; ")
+	return list
 }
 
 // asSentence makes a clause a sentence.
@@ -32,8 +37,9 @@ func asSentence(clause string) string {
 }
 
 // printable makes a user's value safe to print: short, without control characters.
-func printable(value string) string {
-	const limit = 80
+func printable(value string) string { return shortened(value, 80) }
+
+func shortened(value string, limit int) string {
 	var b strings.Builder
 	n := 0
 	for _, r := range value {

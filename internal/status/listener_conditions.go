@@ -38,13 +38,13 @@ func ListenerNotAcceptedConflict(reason gwv1.ListenerConditionReason, port gwv1.
 // ListenerProtocolConflict says which listeners want one port for different protocols.
 func ListenerProtocolConflict(port gwv1.PortNumber, others []string) Condition {
 	return condition(gwv1.ListenerConditionConflicted, metav1.ConditionTrue, gwv1.ListenerReasonProtocolConflict,
-		fmt.Sprintf("Port %d is wanted for different protocols, also by %s: give each protocol its own port.", port, strings.Join(others, ", ")))
+		fmt.Sprintf("Port %d is wanted for different protocols, also by %s: give each protocol its own port.", port, strings.Join(atMost(others), ", ")))
 }
 
 // ListenerHostnameConflict says which listeners want one hostname on one port.
 func ListenerHostnameConflict(port gwv1.PortNumber, others []string) Condition {
 	return condition(gwv1.ListenerConditionConflicted, metav1.ConditionTrue, gwv1.ListenerReasonHostnameConflict,
-		fmt.Sprintf("The same hostname on port %d is wanted by %s too: give each listener its own hostname.", port, strings.Join(others, ", ")))
+		fmt.Sprintf("The same hostname on port %d is wanted by %s too: give each listener its own hostname.", port, strings.Join(atMost(others), ", ")))
 }
 
 // ListenerNoConflicts says that the listener is distinct.
@@ -60,7 +60,7 @@ func ListenerResolvedRefs() Condition {
 // ListenerInvalidRouteKinds names the kinds in allowedRoutes.kinds that cannot be routed.
 func ListenerInvalidRouteKinds(kinds []string) Condition {
 	return condition(gwv1.ListenerConditionResolvedRefs, metav1.ConditionFalse, gwv1.ListenerReasonInvalidRouteKinds,
-		fmt.Sprintf("allowedRoutes.kinds names %s: only HTTPRoute of gateway.networking.k8s.io is supported here.", printable(strings.Join(kinds, ", "))))
+		fmt.Sprintf("allowedRoutes.kinds names %s: only HTTPRoute of gateway.networking.k8s.io is supported here.", printable(strings.Join(atMost(kinds), ", "))))
 }
 
 // ListenerNotProgrammed says that the load balancer does not serve the listener because it is not valid.

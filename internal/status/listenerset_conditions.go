@@ -21,7 +21,7 @@ func ListenerSetPartlyValid(refused []string) []Condition {
 
 // ListenerSetListenersNotValid says that no listener of the set is valid.
 func ListenerSetListenersNotValid(refused []string) []Condition {
-	return setRefused(gwv1.ListenerSetReasonListenersNotValid, fmt.Sprintf("No listener is left without %s: see their conditions.", strings.Join(refused, ", ")))
+	return setRefused(gwv1.ListenerSetReasonListenersNotValid, fmt.Sprintf("No listener is left without %s: see their conditions.", strings.Join(atMost(refused), ", ")))
 }
 
 // ListenerSetNotAllowed says that the Gateway takes no ListenerSets from this namespace.

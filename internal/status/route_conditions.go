@@ -129,5 +129,5 @@ func listenerList(names []string) string {
 	if len(names) == 1 {
 		return "listener " + names[0]
 	}
-	return "the listeners " + strings.Join(names, ", ")
+	return "the listeners " + strings.Join(atMost(names), ", ")
 }
