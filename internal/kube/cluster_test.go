@@ -33,7 +33,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
-	"github.com/gateway-api-openstack/gateway-api-openstack/api"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/compile"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
@@ -183,9 +182,9 @@ func (l *loop) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 				return reconcile.Result{}, err
 			}
 		}
-		return reconcile.Result{}, l.writer.RemoveFinalizer(ctx, s.Gateway, api.Finalizer)
+		return reconcile.Result{}, l.writer.RemoveFinalizer(ctx, s.Gateway, l.reader.Finalizer())
 	}
-	if err := l.writer.AddFinalizer(ctx, s.Gateway, api.Finalizer); err != nil {
+	if err := l.writer.AddFinalizer(ctx, s.Gateway, l.reader.Finalizer()); err != nil {
 		return reconcile.Result{}, err
 	}
 	in := status.Input{Controller: l.reader.Controller, Gateway: s.Gateway}

@@ -23,8 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
-
-	"github.com/gateway-api-openstack/gateway-api-openstack/api"
 )
 
 func TestCluster_aGatewayBecomesProgrammedAndThenNothingIsWritten(t *testing.T) {
@@ -48,7 +46,7 @@ func TestCluster_aGatewayBecomesProgrammedAndThenNothingIsWritten(t *testing.T) 
 		}
 		return ""
 	})
-	if !slices.Contains(gw.Finalizers, api.Finalizer) {
+	if !slices.Contains(gw.Finalizers, g.loop.reader.Finalizer()) {
 		t.Errorf("finalizers %v", gw.Finalizers)
 	}
 	g.eventually("GatewayClass", func() string {

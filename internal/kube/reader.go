@@ -69,10 +69,13 @@ func (r *Reader) Selects(class *gwv1.GatewayClass) bool {
 	return class != nil && string(class.Spec.ControllerName) == r.Controller
 }
 
+// Finalizer is the one that holds our Gateways.
+func (r *Reader) Finalizer() string { return api.FinalizerFor(r.Controller) }
+
 // Ours says whether we may have something in the cloud for the Gateway of s: its class is ours, or it has our finalizer,
 // whatever its class is now.
 func (r *Reader) Ours(s compile.Snapshot) bool {
-	return r.Selects(s.Class) || controllerutil.ContainsFinalizer(s.Gateway, api.Finalizer)
+	return r.Selects(s.Class) || controllerutil.ContainsFinalizer(s.Gateway, r.Finalizer())
 }
 
 func (r *Reader) snapshot(ctx context.Context, key types.NamespacedName) (compile.Snapshot, error) {

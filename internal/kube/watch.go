@@ -18,7 +18,6 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 	gwv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
-	"github.com/gateway-api-openstack/gateway-api-openstack/api"
 	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
 )
 
@@ -131,7 +130,7 @@ func (r *Reader) classWatches() []watch {
 
 // ours says whether a Gateway concerns this controller.
 func (r *Reader) ours(ctx context.Context, gw *gwv1.Gateway) (bool, error) {
-	if controllerutil.ContainsFinalizer(gw, api.Finalizer) {
+	if controllerutil.ContainsFinalizer(gw, r.Finalizer()) {
 		return true, nil
 	}
 	class := &gwv1.GatewayClass{}
@@ -225,7 +224,7 @@ func (r *Reader) ofClass(ctx context.Context, o client.Object) ([]types.Namespac
 	selected := r.Selects(o.(*gwv1.GatewayClass))
 	var keys []types.NamespacedName
 	for _, gw := range gateways {
-		if selected || controllerutil.ContainsFinalizer(gw, api.Finalizer) {
+		if selected || controllerutil.ContainsFinalizer(gw, r.Finalizer()) {
 			keys = append(keys, client.ObjectKeyFromObject(gw))
 		}
 	}
