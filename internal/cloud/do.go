@@ -206,7 +206,7 @@ func (e execution) listener(ctx context.Context) error {
 		body := all.forCreate()
 		body["loadbalancer_id"], body["protocol"], body["protocol_port"] = e.have.ID, l.Protocol, l.Port
 		var out struct{ Listener wireMeta }
-		err := e.write(ctx, "/listeners", fmt.Sprintf("listener for port %d", l.Port), "listener", body, &out)
+		err = e.write(ctx, "/listeners", fmt.Sprintf("listener for port %d", l.Port), "listener", body, &out)
 		copied := *l
 		copied.ID, copied.Policies = out.Listener.ID, nil
 		e.step.ListenerTo, e.step.Ref.ID = &copied, out.Listener.ID
@@ -358,8 +358,8 @@ func (e execution) policy(ctx context.Context) error {
 	}
 	all := policyAttributes(e.have.Owner, p, pool, position)
 	if e.step.Verb == plan.Create {
-		listenerID, err := e.id(lb.KindListener, e.step.Parent)
-		if err != nil {
+		var listenerID string
+		if listenerID, err = e.id(lb.KindListener, e.step.Parent); err != nil {
 			return err
 		}
 		body := all.forCreate()
@@ -434,7 +434,7 @@ func (e execution) rule(ctx context.Context) error {
 	all := ruleAttributes(e.have.Owner, r)
 	if e.step.Verb == plan.Create {
 		var out struct{ Rule wireMeta }
-		err := e.write(ctx, path, "a rule of L7 policy "+policyID, "rule", all.forCreate(), &out)
+		err = e.write(ctx, path, "a rule of L7 policy "+policyID, "rule", all.forCreate(), &out)
 		copied := *r
 		copied.ID = out.Rule.ID
 		e.step.Rule, e.step.Ref.ID = &copied, out.Rule.ID

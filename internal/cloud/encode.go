@@ -30,7 +30,7 @@ func (a attributes) only(fields []string) (attributes, error) {
 func (a attributes) forCreate() attributes {
 	out := attributes{}
 	for k, v := range a {
-		if v != nil && !(k == "admin_state_up" && v == true) {
+		if v != nil && (k != "admin_state_up" || v == false) {
 			out[k] = v
 		}
 	}

@@ -317,11 +317,7 @@ const stuckAfter = time.Minute
 // are missing, and the other children stay PENDING_CREATE for ever, immutable and not deletable. Only a cascade
 // delete of the load balancer helps; the next one is then created bare, and its children one by one.
 func (c *Client) stuckChildren(t lb.Tree, updatedAt string) error {
-	if t.ProvisioningStatus != lb.Active {
-		return nil
-	}
-	at, err := time.Parse("2006-01-02T15:04:05", strings.TrimSuffix(updatedAt, "Z"))
-	if err != nil || c.opts.Clock.Now().Sub(at) < stuckAfter {
+	if t.ProvisioningStatus != lb.Active || !pastBy(stuckAfter, updatedAt, c.opts.Clock.Now()) {
 		return nil
 	}
 	for _, m := range childMetas(t) {
@@ -333,6 +329,12 @@ func (c *Client) stuckChildren(t lb.Tree, updatedAt string) error {
 		}
 	}
 	return nil
+}
+
+// pastBy says whether one of Octavia's times lies that far back; false for one that cannot be read.
+func pastBy(d time.Duration, octavias string, now time.Time) bool {
+	at, err := time.Parse("2006-01-02T15:04:05", strings.TrimSuffix(octavias, "Z"))
+	return err == nil && now.Sub(at) >= d
 }
 
 // childMetas are the listeners, policies, pools and monitors of a tree.

@@ -72,7 +72,7 @@ func (c *Client) send(ctx context.Context, s *session, target string, r call) er
 	}
 	opts := &gophercloud.RequestOpts{JSONBody: r.body, JSONResponse: r.out, OkCodes: []int{200, 201, 202, 204}}
 	ctx = withCallInfo(ctx, r.service, operation(r.method, r.path))
-	_, err := s.provider.Request(ctx, r.method, target, opts)
+	_, err := s.provider.Request(ctx, r.method, target, opts) //nolint:bodyclose // gophercloud has read and closed it
 	return classify(r.service, r.op, r.what, err)
 }
 

@@ -604,7 +604,7 @@ func TestPreflight_refusesAnOctaviaWithoutTags(t *testing.T) {
 	}
 	t.Cleanup(s.Close)
 	file := filepath.Join(t.TempDir(), "clouds.yaml")
-	if err := os.WriteFile(file, s.CloudsYAML("test"), 0o600); err != nil {
+	if err = os.WriteFile(file, s.CloudsYAML("test"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	c, err := New(t.Context(), Options{CloudsFile: file, Cloud: "test"})
