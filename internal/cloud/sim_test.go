@@ -232,7 +232,7 @@ func TestObserve_readsBackWhatWasAskedFor(t *testing.T) {
 	l.DefaultPool, l.InsertHeaders, l.TimeoutClientData = "r03", map[string]string{"X-Forwarded-For": "true"}, 30000
 	l.AllowedCIDRs = []string{"10.0.0.0/8", "192.0.2.0/24"}
 	l.Policies[2].Action, l.Policies[2].Pool, l.Policies[2].URL, l.Policies[2].Code = lb.RedirectToURL, "", "https://x.test/", 301
-	l.Policies[3].Disabled = true
+	want.Pools[4].Disabled = true
 	have := g.reach(want)
 	for i, p := range have.Listeners[0].Policies {
 		if p.Key != l.Policies[i].Key || p.Pool != l.Policies[i].Pool || p.URL != l.Policies[i].URL || len(p.Rules) != 2 {

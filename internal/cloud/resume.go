@@ -1,0 +1,89 @@
+package cloud
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+)
+
+// Resume waits within the slice for Octavia to finish the last step of an Apply that ended Pending, with have as that Apply left it.
+// It saves the reads of a new observation, which cost about a second for each policy: one GET while the load balancer is PENDING,
+// and then four lists, which must show exactly the children of have, all ACTIVE. Anything else is Stale: observe again.
+func (c *Client) Resume(ctx context.Context, have *lb.Tree, slice time.Duration) (Progress, error) {
+	clock := c.opts.Clock
+	started := clock.Now()
+	deadline := started.Add(slice)
+	for {
+		status, exists, err := c.Status(ctx, have.ID)
+		switch {
+		case err != nil:
+			return Progress{}, err
+		case !exists:
+			return Progress{}, stale("load balancer "+have.ID, "it is gone")
+		case status == lb.Errored:
+			return Progress{}, errored("load balancer", have.ID)
+		case !status.Pending():
+			have.ProvisioningStatus = status
+			return Progress{}, c.sameShape(ctx, have)
+		}
+		wait := nextLook(clock.Now().Sub(started))
+		if clock.Now().Add(wait).After(deadline) {
+			return Progress{Pending: true, RequeueAfter: max(wait, time.Second)}, nil
+		}
+		if err := clock.Sleep(ctx, wait); err != nil {
+			return Progress{}, classify(octavia, "wait for", "load balancer "+have.ID, err)
+		}
+	}
+}
+
+// sameShape compares the children by id and requires them to be ACTIVE.
+func (c *Client) sameShape(ctx context.Context, have *lb.Tree) error {
+	shape, err := c.observeShape(ctx, have.Owner, have.ID)
+	if err != nil {
+		return err
+	}
+	var found []wireMeta
+	for _, o := range shape.listeners {
+		found = append(found, o.meta())
+	}
+	for _, o := range shape.pools {
+		found = append(found, o.meta())
+	}
+	for _, o := range shape.policies {
+		if have.Owner.Owns(o.Tags) {
+			found = append(found, o.meta())
+		}
+	}
+	for _, o := range shape.monitors {
+		if have.Owner.Owns(o.Tags) {
+			found = append(found, o.meta())
+		}
+	}
+	var want, got []string
+	for _, m := range childMetas(*have) {
+		want = append(want, m.ID)
+	}
+	for _, m := range found {
+		switch m.ProvisioningStatus {
+		case lb.Active:
+		case lb.Errored:
+			return errored("child", m.ID)
+		default:
+			return stale("load balancer "+have.ID, "a child is not ACTIVE")
+		}
+		got = append(got, m.ID)
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(want, got) {
+		return stale("load balancer "+have.ID, "it does not have the children that were made")
+	}
+	allActive(have)
+	return nil
+}
+
+func stale(resource, message string) error {
+	return &Error{Class: Stale, Reason: ReasonNotFound, Op: "wait for", Resource: resource, Message: message}
+}
