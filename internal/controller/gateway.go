@@ -101,7 +101,7 @@ func (r *GatewayReconciler) program(ctx context.Context, p *pass) error {
 		p.status.Have, p.outcome = &known.have, programmedUntil(known.until.Sub(r.Clock.Now()))
 		return nil
 	}
-	if err := r.Writer.AddFinalizer(ctx, p.snapshot.Gateway, api.Finalizer); err != nil {
+	if err := r.Writer.AddFinalizer(ctx, p.snapshot.Gateway, r.finalizer()); err != nil {
 		return client.IgnoreNotFound(err)
 	}
 	have, done := r.converge(ctx, p, want, func() bool { return r.superseded(ctx, p, id) })
@@ -118,16 +118,14 @@ func (r *GatewayReconciler) program(ctx context.Context, p *pass) error {
 // converge takes as many steps from what the cloud has towards want as fit into the slice. Done says that nothing is left;
 // otherwise the outcome of the pass says why.
 func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree, superseded func() bool) (have *lb.Tree, done bool) {
-	owner := ownerOf(p.snapshot)
-	observed, err := r.Cloud.Observe(ctx, owner)
+	have, wait, err := r.observe(ctx, p)
 	if err != nil {
 		p.outcome = outcomeOf(err)
 		return nil, false
 	}
-	have = &observed
 	p.status.Have = have
 	if have.ProvisioningStatus.Pending() {
-		p.outcome = pendingAfter(pauseWait, "Octavia is at work on the load balancer.")
+		p.outcome = pendingAfter(max(wait, pauseWait), atWork)
 		return have, false
 	}
 	todo := plan.New(want, have)
@@ -146,7 +144,10 @@ func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree
 		}
 		return have, false
 	case progress.Remaining > 0 || progress.Pending || progress.RequeueAfter > 0:
-		p.outcome = pendingAfter(max(progress.RequeueAfter, time.Millisecond), "Octavia is at work on the load balancer.")
+		p.outcome = pendingAfter(max(progress.RequeueAfter, time.Millisecond), atWork)
+		if !want.Empty() {
+			r.memory.keep(p.key, underway{uid: p.snapshot.Gateway.UID, have: have, since: r.Clock.Now()})
+		}
 		return have, false
 	case len(todo.Conflicts) > 0:
 		p.outcome = outcome{Outcome: status.Outcome{Kind: status.Conflict, Message: todo.Conflicts[0].Reason}, after: pauseBroken, backoff: true}
@@ -157,6 +158,25 @@ func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree
 		return have, false
 	}
 	return have, true
+}
+
+// observe reads what the cloud has. After a pass that ended while Octavia was at work on our own last step, it waits for that step
+// within the slice instead: what the cloud has then is known. wait is the time to the next look at a PENDING load balancer.
+func (r *GatewayReconciler) observe(ctx context.Context, p *pass) (have *lb.Tree, wait time.Duration, err error) {
+	if known, ok := r.memory.take(p.key, p.snapshot.Gateway.UID, r.Clock.Now()); ok {
+		progress, err := r.Cloud.Resume(ctx, known.have, r.Slice)
+		switch {
+		case err == nil && progress.Pending:
+			r.memory.keep(p.key, known)
+			return known.have, progress.RequeueAfter, nil
+		case err == nil:
+			return known.have, 0, nil
+		case cloud.ClassOf(err) != cloud.Stale:
+			return nil, 0, err
+		}
+	}
+	observed, err := r.Cloud.Observe(ctx, ownerOf(p.snapshot))
+	return &observed, 0, err
 }
 
 // superseded says whether the Gateway asks for something else by now than this pass works on.
@@ -175,7 +195,9 @@ func (r *GatewayReconciler) superseded(ctx context.Context, p *pass, working dig
 // observation that found nothing.
 func (r *GatewayReconciler) remove(ctx context.Context, p *pass) (ctrl.Result, error) {
 	r.memory.doubt(p.key)
-	if !controllerutil.ContainsFinalizer(p.snapshot.Gateway, api.Finalizer) {
+	// Deletion looks at what there is: it works from ERROR too.
+	r.memory.take(p.key, p.snapshot.Gateway.UID, r.Clock.Now())
+	if !controllerutil.ContainsFinalizer(p.snapshot.Gateway, r.finalizer()) {
 		return ctrl.Result{}, r.release(ctx, p.key)
 	}
 	have, done := r.converge(ctx, p, &lb.Tree{}, nil)
@@ -211,7 +233,7 @@ func (r *GatewayReconciler) release(ctx context.Context, key types.NamespacedNam
 			return err
 		}
 	}
-	return r.Writer.RemoveFinalizer(ctx, snapshot.Gateway, api.Finalizer)
+	return r.Writer.RemoveFinalizer(ctx, snapshot.Gateway, r.finalizer())
 }
 
 // finish writes the statuses of a pass and sets the time of the next.
@@ -228,6 +250,12 @@ func (r *GatewayReconciler) finish(ctx context.Context, p *pass) (ctrl.Result, e
 	}
 	return ctrl.Result{RequeueAfter: after}, nil
 }
+
+// finalizer is ours: installations with other controller names have another.
+func (r *GatewayReconciler) finalizer() string { return api.FinalizerFor(r.Reader.Controller) }
+
+// atWork is what people read while nothing is wrong.
+const atWork = "Octavia is at work on the load balancer."
 
 func programmedUntil(after time.Duration) outcome {
 	return outcome{Outcome: status.Outcome{Kind: status.Programmed}, after: max(after, time.Second)}

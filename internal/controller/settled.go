@@ -15,13 +15,26 @@ import (
 )
 
 // settled remembers which Gateways were found as they shall be, so that an event without effect costs no call to the
-// cloud. Forgetting any of it is always safe.
+// cloud. Forgetting any of it is always
+// safe.
 type settled struct {
-	mu sync.Mutex
-	of map[types.NamespacedName]settledGateway
+	mu       sync.Mutex
+	of       map[types.NamespacedName]settledGateway
+	underway map[types.NamespacedName]underway
 	// failures are kept apart: they outlive a doubt.
 	failures map[types.NamespacedName]failures
 }
+
+// underway is a load balancer that Octavia was at work on when a pass ended.
+type underway struct {
+	uid types.UID
+	// have is the tree as it is when Octavia is done.
+	have  *lb.Tree
+	since time.Time
+}
+
+// underwayFor is how long such a tree is believed; booting an amphora takes minutes.
+const underwayFor = 15 * time.Minute
 
 type failures struct {
 	kind  status.OutcomeKind
@@ -68,7 +81,27 @@ func (s *settled) forget(key types.NamespacedName) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.of, key)
+	delete(s.underway, key)
 	delete(s.failures, key)
+}
+
+// keep remembers a load balancer that Octavia is at work on.
+func (s *settled) keep(key types.NamespacedName, u underway) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.underway == nil {
+		s.underway = map[types.NamespacedName]underway{}
+	}
+	s.underway[key] = u
+}
+
+// take returns what keep remembered and forgets it: whoever is still sure afterwards keeps it again.
+func (s *settled) take(key types.NamespacedName, uid types.UID, now time.Time) (underway, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	u, ok := s.underway[key]
+	delete(s.underway, key)
+	return u, ok && u.uid == uid && now.Sub(u.since) < underwayFor
 }
 
 // jitter spreads resyncs over 80 to 120 % of interval, always the same for one UID, so that a restart of the controller does not

@@ -1,0 +1,6 @@
+// Package e2e holds the tests on the real stack (test/stack): real Kubernetes, real Octavia and HAProxy, and the controller as a
+// Deployment. They need the build tag e2e and an environment that run.sh makes; "make e2e" calls it.
+//
+// ground_test.go is what the tests stand on: clients, requests from a namespace of one's choice, waiting, and the leak check.
+// Each other file is one story. Stories use Kubernetes namespaces of their own and leave nothing behind.
+package e2e

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# Runs the end-to-end tests on the real stack: brings it up if it is down, installs the controller as users do (kustomize base,
+# Deployment, Secret with clouds.yaml, its own ServiceAccount) with its static binary standing for the image, and runs the test
+# binary inside the stack's network. Arguments go to the test binary, for example -test.run TestHTTP.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+root=$(cd "$here/../.." && pwd)
+. "$root/test/stack/kubernetes/env.sh"
+need_root
+cd "$root"
+work=$RUN/e2e
+mkdir -p "$work"
+kubectl=$root/test/stack/kubectl
+
+say "stack"
+"$root/test/stack/stack" up
+set -a
+. "$RUN/facts.env"
+set +a
+
+say "building the controller and the tests"
+CGO_ENABLED=0 go build -trimpath -o "$work/controller.new" ./cmd/openstack-gateway-controller
+go test -tags e2e -c -o "$work/e2e.test" ./test/e2e
+crds=$(go list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)/config/crd/standard
+
+say "installing the controller"
+mv "$work/controller.new" "$work/controller"
+"$root/test/stack/kubernetes/image.sh" gateway-api-openstack/controller "$work/controller"
+"$root/test/stack/kubernetes/image.sh" gateway-api-openstack/echo "$OWN/echo"
+"$kubectl" apply --server-side --force-conflicts -f "$crds" >/dev/null
+mkdir -p "$work/overlay"
+cat >"$work/overlay/kustomization.yaml" <<YAML
+apiVersion: kustomize.config.k8s.io/v1beta1
+kind: Kustomization
+resources: ["$(realpath --relative-to="$work/overlay" "$root/config")"]
+patches:
+- patch: |
+    apiVersion: v1
+    kind: ConfigMap
+    metadata: {name: openstack-gateway-controller, namespace: gateway-api-openstack-system}
+    data: {GATEWAY_API_OPENSTACK_CLUSTER_ID: e2e, OS_CLOUD: $OS_CLOUD}
+YAML
+"$kubectl" apply --server-side --force-conflicts -k "$work/overlay" >/dev/null
+"$kubectl" -n gateway-api-openstack-system create secret generic openstack-clouds --from-file=clouds.yaml="$OS_CLIENT_CONFIG_FILE" \
+	--dry-run=client -o yaml | "$kubectl" apply --server-side --force-conflicts -f - >/dev/null
+# A new binary behind the same image name needs new Pods.
+"$kubectl" -n gateway-api-openstack-system rollout restart deployment/openstack-gateway-controller >/dev/null
+"$kubectl" -n gateway-api-openstack-system rollout status deployment/openstack-gateway-controller --timeout=180s
+
+say "tests"
+code=0
+(cd "$here" && KUBECONFIG=$KUBECONFIG_ADMIN in_ns "$CP" "$work/e2e.test" -test.v -test.timeout 40m "$@") || code=$?
+if [ "$code" != 0 ]; then
+	echo "--- the controller's log" >&2
+	"$kubectl" -n gateway-api-openstack-system logs deployment/openstack-gateway-controller --tail=60 >&2 || true
+fi
+say "end-to-end tests ended with $code"
+exit "$code"
