@@ -53,10 +53,10 @@ func (p *planner) change() {
 		}
 	}
 	if p.have.Disabled != p.want.Disabled {
-		after := *p.have
+		after := lb.Tree{Meta: p.have.Meta, Owner: p.have.Owner}
 		after.Disabled = p.want.Disabled
 		p.add(Step{Verb: Update, Kind: lb.KindLoadBalancer, Ref: loadBalancerRef(p.have), Tree: &after,
-			Fields: []string{"admin_state_up"}, Reason: differ([]string{"admin_state_up"})})
+			Fields: []string{"admin_state_up"}, Reason: notAsWanted})
 	}
 	p.floatingIP()
 }

@@ -20,6 +20,7 @@ func (c *change) convertPools() {
 			before[one.from.have.Key] != one.users || after[to.want.Key] != one.users {
 			continue
 		}
+		delete(taken, to.key)
 		to.have, to.key, to.convert = one.from.have, one.from.have.Key, true
 		c.relabel(to, taken)
 		c.byHave[to.have.Key] = to

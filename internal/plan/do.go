@@ -38,7 +38,7 @@ func (c *change) enablePool(pc *poolChange) {
 	after.Key, after.Members, after.Monitor, after.Disabled = pc.key, nil, nil, false
 	reason := "its policies are complete"
 	if pc.have != nil {
-		reason = differ([]string{"admin_state_up"})
+		reason = notAsWanted
 	}
 	c.add(Step{Verb: Update, Kind: lb.KindPool, Ref: pc.ref(), Fields: []string{"admin_state_up"}, Pool: &after, Reason: reason})
 }
@@ -85,12 +85,7 @@ func (c *change) updatePolicy(one *slot) {
 	side := one.side
 	position := 0
 	if one.moved {
-		from := slices.Index(side.present, one)
-		side.present = slices.Delete(side.present, from, from+1)
-		at := side.placeFor(one)
-		side.present = slices.Insert(side.present, at, one)
-		one.now = one.new
-		if at != from {
+		if at, moves := side.move(one); moves {
 			position = at + 1
 			fields = append(fields, "position")
 			slices.Sort(fields)
@@ -116,7 +111,7 @@ func (c *change) sendPolicy(one *slot, fields []string, position int) {
 	after := c.barePolicy(one.want)
 	after.Meta = one.have.Meta
 	after.Disabled = one.want.Disabled
-	c.add(Step{Verb: Update, Kind: lb.KindPolicy, Ref: one.ref(), Parent: one.side.ref(), Fields: fields, Position: position, Policy: &after, Reason: differ(fields)})
+	c.add(Step{Verb: Update, Kind: lb.KindPolicy, Ref: one.ref(), Parent: one.side.ref(), Fields: fields, Position: position, Policy: &after, Reason: notAsWanted})
 }
 
 func (c *change) editRule(one *slot, e edit) {
@@ -134,7 +129,7 @@ func (c *change) editRule(one *slot, e edit) {
 		after := *e.want
 		after.ID = e.have.ID
 		s.Verb, s.Ref, s.Rule, s.Fields = Update, Ref{ID: e.have.ID, Key: ruleText(*e.have)}, &after, ruleFields(e.want, e.have)
-		s.Reason = differ(s.Fields)
+		s.Reason = notAsWanted
 	}
 	c.add(s)
 }
@@ -143,11 +138,10 @@ func (c *change) editRule(one *slot, e edit) {
 func (s *side) placeFor(one *slot) int {
 	at := -1
 	for i, other := range s.present {
-		place := other.now
-		if place.class != one.new.class {
+		if other.now.class != one.new.class {
 			continue
 		}
-		if one.new.before(place) {
+		if one.new.before(other.now) {
 			if at < 0 {
 				return i
 			}
@@ -159,4 +153,24 @@ func (s *side) placeFor(one *slot) int {
 		return len(s.present)
 	}
 	return at
+}
+
+// move brings a present slot to its new place. It stays where it is when that is right among its new class.
+func (s *side) move(one *slot) (at int, moves bool) {
+	one.now = one.new
+	from := slices.Index(s.present, one)
+	fits := true
+	for i, other := range s.present {
+		if i != from && other.now.class == one.new.class && (i < from) != other.now.before(one.new) {
+			fits = false
+			break
+		}
+	}
+	if fits {
+		return from, false
+	}
+	s.present = slices.Delete(s.present, from, from+1)
+	at = s.placeFor(one)
+	s.present = slices.Insert(s.present, at, one)
+	return at, true
 }

@@ -96,7 +96,7 @@ func (c *change) updateListener(s *side) {
 	after := c.bareListener(s.want)
 	after.Meta = s.have.Meta
 	after.Disabled = s.want.Disabled
-	c.add(Step{Verb: Update, Kind: lb.KindListener, Ref: s.ref(), Fields: fields, ListenerTo: &after, Reason: differ(fields)})
+	c.add(Step{Verb: Update, Kind: lb.KindListener, Ref: s.ref(), Fields: fields, ListenerTo: &after, Reason: notAsWanted})
 }
 
 // listenerFields names what differs. A number that is zero in want is not ours: Octavia's default, which the operator

@@ -35,7 +35,7 @@ func classOf(action lb.Action) int {
 }
 
 // maxComparisons bounds the search for policies that may stay out of order.
-const maxComparisons = 1 << 21
+const maxComparisons = 1 << 24
 
 // order finds which policies have to move. Position counts only within a class, and there only between policies that
 // may match the same request and do something else with it: most keep their positions though the wanted order differs.

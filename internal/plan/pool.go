@@ -132,7 +132,7 @@ func (c *change) updatePool(pc *poolChange, group bool) {
 	if len(fields) == 0 {
 		return
 	}
-	reason := differ(fields)
+	reason := notAsWanted
 	if pc.relabel {
 		reason = "the pool serves these backends now"
 	}
@@ -183,7 +183,7 @@ func (c *change) updateMonitor(pool Ref, want, have *lb.Monitor) {
 	}
 	after := *want
 	after.ID, after.Name, after.Tags = have.ID, have.Name, have.Tags
-	c.add(Step{Verb: Update, Kind: lb.KindMonitor, Ref: monitorRef(pool, have.ID), Parent: pool, Fields: fields, Monitor: &after, Reason: differ(fields)})
+	c.add(Step{Verb: Update, Kind: lb.KindMonitor, Ref: monitorRef(pool, have.ID), Parent: pool, Fields: fields, Monitor: &after, Reason: notAsWanted})
 }
 
 func monitorFields(want, have *lb.Monitor) []string {

@@ -102,6 +102,8 @@ func (s Step) change(field string) string {
 		return "pool " + s.Policy.Pool
 	case field == "default_pool_id":
 		return "default pool " + s.ListenerTo.DefaultPool
+	case field == "tags" && s.Pool != nil:
+		return "key " + s.Pool.Key
 	case field == "admin_state_up":
 		if s.disabledAfter() {
 			return "disable"

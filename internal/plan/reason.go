@@ -1,15 +1,9 @@
 package plan
 
-import (
-	"strings"
+import "github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 
-	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
-)
-
-// differ is the reason of an update in place.
-func differ(fields []string) string {
-	return strings.Join(fields, ", ") + " differs"
-}
+// notAsWanted is the reason of an update in place.
+const notAsWanted = "not as wanted"
 
 // ruleText names a rule for people: rules have no keys.
 func ruleText(r lb.Rule) string {

@@ -20,8 +20,10 @@ type seen struct {
 	services string
 }
 
+var rules route.Cache
+
 func look(t *rapid.T, tree *lb.Tree) []seen {
-	e, err := route.New(tree)
+	e, err := rules.New(tree)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -43,7 +43,10 @@ const (
 
 // New prepares a tree. It fails when a rendered object would break HAProxy's configuration or cannot be evaluated; the
 // error names each such policy.
-func New(tree *lb.Tree) (*Evaluator, error) {
+func New(tree *lb.Tree) (*Evaluator, error) { return new(Cache).New(tree) }
+
+// New is the package's New, with rules from the cache.
+func (c *Cache) New(tree *lb.Tree) (*Evaluator, error) {
 	e := &Evaluator{listeners: map[int]*listener{}}
 	if tree.Empty() || tree.Disabled {
 		return e, nil
@@ -70,7 +73,7 @@ func New(tree *lb.Tree) (*Evaluator, error) {
 				rendered.skipped = append(rendered.skipped, skippedPolicy{p, why})
 				continue
 			}
-			ready, err := e.policy(p, interned)
+			ready, err := e.policy(p, c, interned)
 			if err != nil {
 				errs = append(errs, fmt.Errorf("listener %s, policy %s: %w", l.Key, p.Key, err))
 				continue
@@ -107,7 +110,7 @@ func notRendered(p *lb.Policy, enabled map[string]bool) string {
 	return ""
 }
 
-func (e *Evaluator) policy(p *lb.Policy, interned map[lb.Rule]int) (policy, error) {
+func (e *Evaluator) policy(p *lb.Policy, c *Cache, interned map[lb.Rule]int) (policy, error) {
 	ready := policy{Policy: p, rules: make([]int, len(p.Rules))}
 	var err error
 	switch p.Action {
@@ -127,7 +130,7 @@ func (e *Evaluator) policy(p *lb.Policy, interned map[lb.Rule]int) (policy, erro
 		rule.ID = ""
 		index, found := interned[rule]
 		if !found {
-			m, err := newMatcher(rule)
+			m, err := c.matcher(rule)
 			if err != nil {
 				return policy{}, fmt.Errorf("rule %d: %w", i+1, err)
 			}
