@@ -31,6 +31,7 @@ type candidate struct {
 	exactHost    int
 	host         int
 	exactPath    bool
+	pattern      int
 	prefixLength int
 	headers      int
 }
@@ -193,6 +194,12 @@ func naiveMatch(m gwv1.HTTPRouteMatch, r route.Request, c *candidate) bool {
 			return false
 		}
 		c.exactPath = true
+	case gwv1.PathMatchRegularExpression:
+		// Gateway API leaves their precedence open: between Exact and PathPrefix, by length.
+		if !regexp.MustCompile("^(?:" + value + ")$").MatchString(path) {
+			return false
+		}
+		c.pattern = len(value)
 	default:
 		wanted := strings.Split(strings.TrimSuffix(value, "/"), "/")
 		given := strings.Split(path, "/")
@@ -224,6 +231,8 @@ func naiveBetter(a, b *candidate) bool {
 		return a.host > b.host
 	case a.exactPath != b.exactPath:
 		return a.exactPath
+	case a.pattern != b.pattern:
+		return a.pattern > b.pattern
 	case a.prefixLength != b.prefixLength:
 		return a.prefixLength > b.prefixLength
 	case a.headers != b.headers:

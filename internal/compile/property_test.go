@@ -24,6 +24,7 @@ func pointer[T any](v T) *T { return &v }
 var (
 	someHosts     = []string{"a.test", "b.test", "x.a.test", "y.x.a.test", "*.test", "*.a.test", "*.x.a.test"}
 	somePaths     = []string{"/", "/p", "/p/", "/p/q", "/p/q/r", "/pq", "/z-1.html", "/z&'$", "/p%20q"}
+	somePatterns  = []string{"/p/.*", "/p.*", "/(p|z).*", "/.*"}
 	someHeaders   = []string{"X-A", "X-B", "X-C"}
 	someValues    = []string{"v1", "v2", "v1-", `a"b, c"`}
 	requestHosts  = []string{"a.test", "A.test:80", "b.test", "x.a.test", "q.a.test", "y.x.a.test:8080", "z.y.x.a.test", "other", "test", "c.test", ".test", "xa.test"}
@@ -97,6 +98,9 @@ func someRule(t *rapid.T, s *compile.Snapshot, r *gwv1.HTTPRoute, j int, exact b
 				Type:  pointer(rapid.SampledFrom([]gwv1.PathMatchType{gwv1.PathMatchExact, gwv1.PathMatchPathPrefix}).Draw(t, "path type")),
 				Value: pointer(rapid.SampledFrom(somePaths).Draw(t, "path")),
 			}
+		}
+		if m.Path != nil && rapid.IntRange(0, 6).Draw(t, "pattern") == 0 {
+			m.Path.Type, m.Path.Value = pointer(gwv1.PathMatchRegularExpression), pointer(rapid.SampledFrom(somePatterns).Draw(t, "path"))
 		}
 		for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(someHeaders), 0, 2, rapid.ID[string]).Draw(t, "headers") {
 			m.Headers = append(m.Headers, gwv1.HTTPHeaderMatch{Name: gwv1.HTTPHeaderName(name), Value: rapid.SampledFrom(someValues).Draw(t, "value")})
