@@ -124,10 +124,11 @@ func excluded(node *corev1.Node) bool {
 	return ok
 }
 
-func nodeCondition(node *corev1.Node, t corev1.NodeConditionType) corev1.ConditionStatus {
+// nodeCondition is what a condition says, without the time of the last heartbeat.
+func nodeCondition(node *corev1.Node, t corev1.NodeConditionType) string {
 	for i := range node.Status.Conditions {
-		if node.Status.Conditions[i].Type == t {
-			return node.Status.Conditions[i].Status
+		if c := &node.Status.Conditions[i]; c.Type == t {
+			return string(c.Status) + "/" + c.Reason
 		}
 	}
 	return ""

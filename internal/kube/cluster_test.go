@@ -165,9 +165,9 @@ func (l *loop) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 	var parameters *ParametersError
 	switch {
 	case apierrors.IsNotFound(err):
-		routes, err := l.reader.Routes(ctx, req.NamespacedName)
-		if err != nil {
-			return reconcile.Result{}, err
+		routes, listErr := l.reader.Routes(ctx, req.NamespacedName)
+		if listErr != nil {
+			return reconcile.Result{}, listErr
 		}
 		return reconcile.Result{}, l.writer.ReleaseRoutes(ctx, req.NamespacedName, routes)
 	case err != nil && !errors.As(err, &parameters):
@@ -219,7 +219,7 @@ func (l classLoop) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if !class.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, nil
 	}
-	if err := l.writer.AddFinalizer(ctx, class, gwv1.GatewayClassFinalizerGatewaysExist); err != nil {
+	if err = l.writer.AddFinalizer(ctx, class, gwv1.GatewayClassFinalizerGatewaysExist); err != nil {
 		return reconcile.Result{}, err
 	}
 	bundle, err := l.reader.BundleVersion(ctx)

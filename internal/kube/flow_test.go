@@ -225,12 +225,12 @@ func TestCluster_keepsForeignParentsToTheByte(t *testing.T) {
 	// Three more passes.
 	for i := range 3 {
 		ns := &corev1.Namespace{}
-		if err := g.Get(t.Context(), key("", g.ns("web")), ns); err != nil {
+		if err = g.Get(t.Context(), key("", g.ns("web")), ns); err != nil {
 			t.Fatal(err)
 		}
 		ns.Labels["pass"] = fmt.Sprint(i)
 		passes := g.loop.passes.Load()
-		if err := g.Update(t.Context(), ns); err != nil {
+		if err = g.Update(t.Context(), ns); err != nil {
 			t.Fatal(err)
 		}
 		g.eventually("pass", func() string {
@@ -449,24 +449,24 @@ func TestServedKinds_ofAnOlderInstallation(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := env.Stop(); err != nil {
-			t.Error(err)
+		if stopErr := env.Stop(); stopErr != nil {
+			t.Error(stopErr)
 		}
 	})
 	d := discovery.NewDiscoveryClientForConfigOrDie(admin)
 	var missing *MissingKindsError
-	if _, err := ServedKinds(d); !errors.As(err, &missing) || len(missing.Kinds) != 4 {
+	if _, err = ServedKinds(d); !errors.As(err, &missing) || len(missing.Kinds) != 4 {
 		t.Fatalf("got %v", err)
 	}
 
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	read := func(file string) {
-		text, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+		text, readErr := os.ReadFile(file)
+		if readErr != nil {
+			t.Fatal(readErr)
 		}
 		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.Unmarshal(text, crd); err != nil {
+		if err = yaml.Unmarshal(text, crd); err != nil {
 			t.Fatal(err)
 		}
 		if crd.Spec.Names.Kind == "ReferenceGrant" {
@@ -480,7 +480,7 @@ func TestServedKinds_ofAnOlderInstallation(t *testing.T) {
 		read(filepath.Join(gatewayAPICRDs(t), "gateway.networking.k8s.io_"+plural+".yaml"))
 	}
 	read(filepath.Join(configDir, "crd", "gateway-api-openstack.dev_openstackgatewayclassconfigs.yaml"))
-	if _, err := envtest.InstallCRDs(admin, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
+	if _, err = envtest.InstallCRDs(admin, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
 		t.Fatal(err)
 	}
 	served, err := ServedKinds(d)
@@ -538,7 +538,7 @@ func TestManifests_kustomizationsAreComplete(t *testing.T) {
 		var k struct {
 			Resources []string `json:"resources"`
 		}
-		if err := yaml.Unmarshal(text, &k); err != nil {
+		if err = yaml.Unmarshal(text, &k); err != nil {
 			t.Fatal(err)
 		}
 		var files []string

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
@@ -17,6 +18,8 @@ import (
 	gwv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/api"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/compile"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
 )
 
 // world is a cluster with two Gateways of ours, one of another controller, and things that concern none.
@@ -245,5 +248,36 @@ func TestSnapshot_readsNoMoreWhenOthersGrow(t *testing.T) {
 	}
 	if a, b := reads(small), reads(big); a != b {
 		t.Errorf("%d reads in a small cluster, %d in a big one", a, b)
+	}
+}
+
+// Snapshots share memory with the cache: neither compile nor a status write may change them.
+func TestSnapshot_isNotChangedByItsUsers(t *testing.T) {
+	t.Parallel()
+	s, err := newReader(t, world()...).Snapshot(t.Context(), key("infra", "edge"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Facts.VIPSubnet.CIDR = "10.0.0.0/24"
+	before, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := compile.Gateway(s)
+	statuses := status.For(status.Input{Controller: ourController, Gateway: s.Gateway, Compiled: true, Verdicts: result.Verdicts, Want: result.Tree, Have: &result.Tree})
+	d := newDesk(t, world()...)
+	// The versions in the snapshot are not those of the desk's cluster: this goes through the retry too.
+	if err = d.Write(t.Context(), s, statuses); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.patches) == 0 {
+		t.Error("nothing was written")
+	}
+	after, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(before) != string(after) {
+		t.Error("the snapshot was changed")
 	}
 }

@@ -100,14 +100,16 @@ func (r *Reader) watches() []watch {
 }
 
 func (r *Reader) classWatches() []watch {
-	selected := func(_ context.Context, o client.Object) ([]types.NamespacedName, error) {
-		if !r.Selects(o.(*gwv1.GatewayClass)) {
-			return nil, nil
+	selected := func(class *gwv1.GatewayClass) []types.NamespacedName {
+		if !r.Selects(class) {
+			return nil
 		}
-		return []types.NamespacedName{{Name: o.GetName()}}, nil
+		return []types.NamespacedName{{Name: class.Name}}
 	}
 	return []watch{
-		{object: &gwv1.GatewayClass{}, matters: changed(classChanged), gateways: selected},
+		{object: &gwv1.GatewayClass{}, matters: changed(classChanged), gateways: func(_ context.Context, o client.Object) ([]types.NamespacedName, error) {
+			return selected(o.(*gwv1.GatewayClass)), nil
+		}},
 		{object: &v1alpha1.OpenStackGatewayClassConfig{}, matters: changed(generationChanged), gateways: func(ctx context.Context, o client.Object) ([]types.NamespacedName, error) {
 			classes, err := r.classesOf(ctx, o.GetName())
 			var keys []types.NamespacedName
@@ -123,7 +125,7 @@ func (r *Reader) classWatches() []watch {
 			if err != nil || !found {
 				return nil, err
 			}
-			return selected(ctx, class)
+			return selected(class), nil
 		}},
 	}
 }
@@ -338,7 +340,7 @@ func (r *Reader) ofGrant(ctx context.Context, o client.Object) ([]types.Namespac
 		return keys.list, err
 	}
 	var routes gwv1.HTTPRouteList
-	if err := r.Client.List(ctx, &routes, match, client.UnsafeDisableDeepCopy); err != nil {
+	if err = r.Client.List(ctx, &routes, match, client.UnsafeDisableDeepCopy); err != nil {
 		return keys.list, fmt.Errorf("listing HTTPRoutes that refer into %s: %w", o.GetNamespace(), err)
 	}
 	found, err = r.ofRoutes(ctx, pointers(routes.Items))

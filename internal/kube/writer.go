@@ -331,7 +331,7 @@ func patchStatus[T client.Object](ctx context.Context, w *Writer, object, fresh 
 	var err error
 	for attempt := range attempts {
 		if attempt > 0 {
-			if err := w.Live.Get(ctx, key, fresh); err != nil {
+			if err = w.Live.Get(ctx, key, fresh); err != nil {
 				return ignoreNotFound(key, object, err)
 			}
 			object = fresh
