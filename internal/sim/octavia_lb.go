@@ -143,6 +143,9 @@ func (c *Cloud) createLoadBalancer(r *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
+	if a.str("flavor_id") == "00000000-0000-0000-0000-000000000000" {
+		return response{}, refuse(400, "The selected flavor is not allowed in this deployment: %s", a.str("flavor_id"))
+	}
 	if a.set("flavor_id") {
 		return response{}, invalid("Invalid flavor_id.")
 	}

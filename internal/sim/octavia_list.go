@@ -193,8 +193,9 @@ func matchesFilters(e viewer, filters map[string]string) bool {
 				return false
 			}
 		default:
-			// The usual database collation ignores case.
-			if !strings.EqualFold(fmt.Sprint(have), want) {
+			// A text that was never set is null, and the usual database
+			// collation ignores case.
+			if have == "" || !strings.EqualFold(fmt.Sprint(have), want) {
 				return false
 			}
 		}

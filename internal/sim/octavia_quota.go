@@ -166,11 +166,17 @@ func (c *Cloud) quotaCall(r *request) (response, error) {
 func (q *quota) view() object {
 	out := object{}
 	for _, k := range quotaKinds {
-		out[k] = -1
+		name := k
+		switch k { // reads know the old names only
+		case "loadbalancer":
+			name = "load_balancer"
+		case "healthmonitor":
+			name = "health_monitor"
+		}
+		out[name] = -1
 		if n, ok := q.limit[k]; ok {
-			out[k] = n
+			out[name] = n
 		}
 	}
-	out["load_balancer"], out["health_monitor"] = out["loadbalancer"], out["healthmonitor"]
 	return out
 }
