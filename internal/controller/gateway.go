@@ -1,6 +1,7 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,6 +46,10 @@ type pass struct {
 	outcome  outcome
 	// changed says that the pass had steps to take.
 	changed bool
+	// read is when the whole tree was last read from the cloud.
+	read time.Time
+	// drift says that what is wanted is what the cloud had: any difference now is somebody else's work.
+	drift bool
 }
 
 // Reconcile makes one pass.
@@ -109,13 +114,14 @@ func (r *GatewayReconciler) program(ctx context.Context, p *pass) error {
 	if err := r.Writer.AddFinalizer(ctx, p.snapshot.Gateway, r.finalizer()); err != nil {
 		return client.IgnoreNotFound(err)
 	}
+	p.drift = r.memory.wished(p.key, p.snapshot.Gateway.UID, id)
 	have, done := r.converge(ctx, p, want, func() bool { return r.superseded(ctx, p, id) })
 	if !done {
 		r.memory.doubt(p.key)
 		return nil
 	}
 	resync := jitter(r.Resync, p.snapshot.Gateway.UID)
-	r.memory.put(p.key, settledGateway{uid: p.snapshot.Gateway.UID, want: id, until: r.Clock.Now().Add(resync), have: *have})
+	r.memory.put(p.key, settledGateway{uid: p.snapshot.Gateway.UID, want: id, until: r.Clock.Now().Add(resync), have: *have, read: p.read})
 	p.outcome = programmedUntil(resync)
 	return nil
 }
@@ -124,7 +130,7 @@ func (r *GatewayReconciler) program(ctx context.Context, p *pass) error {
 // otherwise the outcome of the pass says why.
 func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree, superseded func() bool) (have *lb.Tree, done bool) {
 	have, wait, err := r.observe(ctx, p)
-	if err != nil {
+	if err != nil && !r.startsAnew(p, want, have, err) {
 		p.outcome = outcomeOf(err)
 		return nil, false
 	}
@@ -133,7 +139,11 @@ func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree
 		p.outcome = pendingAfter(max(wait, pauseWait), atWork)
 		return have, false
 	}
+	if err := cmp.Or(err, cloud.Errored(*have)); r.startsAnew(p, want, have, err) {
+		return r.startAnew(ctx, p, have, err), false
+	}
 	todo := plan.New(want, have)
+	r.tellDrift(p, todo)
 	p.changed = len(todo.Steps) > 0
 	log := ctrl.LoggerFrom(ctx)
 	for _, s := range todo.Steps {
@@ -151,11 +161,11 @@ func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree
 	case progress.Remaining > 0 || progress.Pending || progress.RequeueAfter > 0:
 		p.outcome = pendingAfter(max(progress.RequeueAfter, time.Millisecond), atWork)
 		if !want.Empty() {
-			r.memory.keep(p.key, underway{uid: p.snapshot.Gateway.UID, have: have, since: r.Clock.Now()})
+			r.memory.keep(p.key, underway{uid: p.snapshot.Gateway.UID, have: have, since: r.Clock.Now(), read: p.read})
 		}
 		return have, false
 	case len(todo.Conflicts) > 0:
-		p.outcome = outcome{Outcome: status.Outcome{Kind: status.Conflict, Message: todo.Conflicts[0].Reason}, after: pauseBroken, backoff: true}
+		p.outcome = conflict(todo.Conflicts)
 		return have, false
 	}
 	if err := cloud.Errored(*have); err != nil {
@@ -169,6 +179,7 @@ func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree
 // within the slice instead: what the cloud has then is known. wait is the time to the next look at a PENDING load balancer.
 func (r *GatewayReconciler) observe(ctx context.Context, p *pass) (have *lb.Tree, wait time.Duration, err error) {
 	if known, ok := r.memory.take(p.key, p.snapshot.Gateway.UID, r.Clock.Now()); ok {
+		p.read = known.read
 		progress, err := r.Cloud.Resume(ctx, known.have, r.Slice)
 		switch {
 		case err == nil && progress.Pending:
@@ -180,7 +191,12 @@ func (r *GatewayReconciler) observe(ctx context.Context, p *pass) (have *lb.Tree
 			return nil, 0, err
 		}
 	}
-	observed, err := r.Cloud.Observe(ctx, ownerOf(p.snapshot))
+	last, read := r.memory.last(p.key, p.snapshot.Gateway.UID, r.Clock.Now())
+	if last == nil {
+		read = r.Clock.Now()
+	}
+	observed, err := r.Cloud.ObserveSince(ctx, ownerOf(p.snapshot), last)
+	p.read = read
 	return &observed, 0, err
 }
 

@@ -2,12 +2,14 @@ package controller
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/cloud"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/plan"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
 )
 
@@ -61,6 +63,15 @@ func outcomeOf(err error) outcome {
 		}
 	}
 	return o
+}
+
+// conflict is for what a plan cannot do because of what is not ours.
+func conflict(all []plan.Conflict) outcome {
+	message := upperFirst(all[0].Reason) + "."
+	if len(all) > 1 {
+		message += fmt.Sprintf(" There are %d more such conflicts.", len(all)-1)
+	}
+	return outcome{Outcome: status.Outcome{Kind: status.Conflict, Message: message}, after: pauseBroken, backoff: true}
 }
 
 // delay is the time to the next pass after a number of passes in a row that ended without success.

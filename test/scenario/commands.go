@@ -1,0 +1,365 @@
+package scenario
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/sim"
+	"github.com/gateway-api-openstack/gateway-api-openstack/test/draw"
+)
+
+// command is one line of a story, split into words; words with a = are options.
+type command struct {
+	name    string
+	args    []string
+	options map[string]string
+	input   string
+	used    map[string]bool
+}
+
+func parse(line, input string) *command {
+	c := &command{options: map[string]string{}, input: input, used: map[string]bool{}}
+	words := strings.Fields(line)
+	c.name = words[0]
+	for _, w := range words[1:] {
+		if name, value, ok := strings.Cut(w, "="); ok && !strings.Contains(name, "/") {
+			c.options[name] = value
+		} else {
+			c.args = append(c.args, w)
+		}
+	}
+	return c
+}
+
+func (c *command) arg(i int) string {
+	if i < len(c.args) {
+		return c.args[i]
+	}
+	return ""
+}
+
+func (c *command) option(name string) string {
+	c.used[name] = true
+	return c.options[name]
+}
+
+func (c *command) number(name string) (int, error) {
+	text := c.option(name)
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0, fmt.Errorf("option %s: %w", name, err)
+	}
+	return n, nil
+}
+
+func (c *command) duration(text string) (time.Duration, error) {
+	if text == "" {
+		return 0, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", c.name, err)
+	}
+	return d, nil
+}
+
+// run executes a command in a world. Commands and what they print:
+//
+//	apply FILE... | apply + YAML     objects as kubectl apply would; files are in testdata/manifests
+//	edit KIND/NAMESPACE/NAME + YAML  a merge patch
+//	delete KIND/NAMESPACE/NAME
+//	reconcile                        a pass for everything, as after an event, and the passes that follow within seconds
+//	tick DURATION                    time passes, with the passes that are due
+//	restart                          a new process of the controller
+//	status KIND/NAMESPACE/NAME       addresses, conditions, finalizers
+//	events                           Events since the last look
+//	tree                             all load balancers
+//	cloud                            what there is beyond the seeded networks, counted
+//	calls                            calls since the last look: those that may change something in order, the others counted
+//	latency DURATION                 how long each write leaves a load balancer PENDING from now on
+//	fault METHOD PATH OPTIONS        path: a regular expression below the API version; options: service, status, times (-1: always),
+//	                                 skip, cut=before|after, retry-after, message, body, revoke, stuck, error=KIND
+//	heal                             ends all faults and what is stuck
+//	quota KIND LIMIT
+//	tokens                           all tokens become invalid
+//	credential                       a new application credential, in the file too
+//	outside SERVICE METHOD PATH + YAML   what an administrator does; <NAME> in the path is the id of the object with this name
+//	vanish NAME                      a load balancer is purged without a trace
+//	crash + commands                 the commands in fresh worlds; in the last command the process dies, each time after another call
+func (w *world) run(ctx context.Context, c *command) (string, error) {
+	do, ok := commands[c.name]
+	if !ok {
+		return "", fmt.Errorf("there is no command %q; there are %s", c.name, strings.Join(slices.Sorted(maps.Keys(commands)), ", "))
+	}
+	out, err := do(ctx, w, c)
+	if err != nil {
+		return "", err
+	}
+	for name := range c.options {
+		if !c.used[name] {
+			return "", fmt.Errorf("%s has no option %q", c.name, name)
+		}
+	}
+	return anonymous(out), nil
+}
+
+var commands map[string]func(context.Context, *world, *command) (string, error)
+
+func init() {
+	commands = map[string]func(context.Context, *world, *command) (string, error){
+		"apply": apply,
+		"edit": func(ctx context.Context, w *world, c *command) (string, error) {
+			return w.kube.edit(ctx, c.arg(0), []byte(c.input))
+		},
+		"delete": func(ctx context.Context, w *world, c *command) (string, error) { return w.kube.remove(ctx, c.arg(0)) },
+		"reconcile": func(ctx context.Context, w *world, _ *command) (string, error) {
+			err := w.reconcile(ctx)
+			return w.news(), err
+		},
+		"tick": func(ctx context.Context, w *world, c *command) (string, error) {
+			d, err := c.duration(c.arg(0))
+			if err != nil {
+				return "", err
+			}
+			w.tick(ctx, d)
+			return w.news(), nil
+		},
+		"restart": func(ctx context.Context, w *world, _ *command) (string, error) { return "", w.restart(ctx) },
+		"status": func(ctx context.Context, w *world, c *command) (string, error) {
+			return w.kube.status(ctx, c.arg(0))
+		},
+		"events": func(_ context.Context, w *world, _ *command) (string, error) {
+			out := strings.Join(w.events.list, "\n")
+			w.events.list = nil
+			return out, nil
+		},
+		"tree":    func(_ context.Context, w *world, _ *command) (string, error) { return w.trees(), nil },
+		"cloud":   func(_ context.Context, w *world, _ *command) (string, error) { return w.inventory(), nil },
+		"calls":   func(_ context.Context, w *world, _ *command) (string, error) { return w.calls(), nil },
+		"latency": latency,
+		"fault":   fault,
+		"heal": func(_ context.Context, w *world, _ *command) (string, error) {
+			w.cloud.ClearFaults()
+			for id := range w.cloud.Snapshot()["loadbalancers"] {
+				w.cloud.Unstick(id, "ACTIVE")
+			}
+			return "", nil
+		},
+		"quota": func(_ context.Context, w *world, c *command) (string, error) {
+			limit, err := strconv.Atoi(c.arg(1))
+			if err != nil {
+				return "", fmt.Errorf("quota: %w", err)
+			}
+			w.cloud.SetQuota(c.arg(0), limit)
+			return "", nil
+		},
+		"tokens": func(_ context.Context, w *world, _ *command) (string, error) {
+			w.cloud.RevokeTokens()
+			return "", nil
+		},
+		"credential": func(_ context.Context, w *world, _ *command) (string, error) {
+			w.cloud.RotateCredential()
+			return "", w.credentials()
+		},
+		"outside": outside,
+		"vanish": func(_ context.Context, w *world, c *command) (string, error) {
+			id, err := w.id(c.arg(0))
+			if err == nil {
+				w.cloud.Vanish(id)
+			}
+			return "", err
+		},
+		"crash": crash,
+	}
+}
+
+func apply(ctx context.Context, w *world, c *command) (string, error) {
+	if len(c.args) == 0 {
+		return w.kube.apply(ctx, []byte(c.input))
+	}
+	var out strings.Builder
+	for _, name := range c.args {
+		text, err := manifest(name)
+		if err != nil {
+			return "", err
+		}
+		said, err := w.kube.apply(ctx, text)
+		if err != nil {
+			return "", err
+		}
+		out.WriteString(said)
+	}
+	return out.String(), nil
+}
+
+func latency(_ context.Context, w *world, c *command) (string, error) {
+	d, err := c.duration(c.arg(0))
+	w.latency = d
+	return "", err
+}
+
+func fault(_ context.Context, w *world, c *command) (string, error) {
+	f := sim.Fault{Method: c.arg(0), Path: c.arg(1), Service: c.option("service"), Message: strings.ReplaceAll(c.option("message"), "_", " "), Body: c.option("body")}
+	var err error
+	for name, to := range map[string]*int{"status": &f.Status, "times": &f.Times, "skip": &f.Skip} {
+		if *to, err = c.number(name); err != nil {
+			return "", err
+		}
+	}
+	switch c.option("cut") {
+	case "before":
+		f.Cut = sim.CutBefore
+	case "after":
+		f.Cut = sim.CutAfter
+	}
+	if after := c.option("retry-after"); after != "" {
+		f.Header = http.Header{"Retry-After": {after}}
+	}
+	if kind := c.option("error"); kind != "" {
+		f.Error = strings.Split(kind, ",")
+	}
+	f.Revoke, f.Stuck = c.option("revoke") != "", c.option("stuck") != ""
+	w.cloud.Inject(f)
+	return "", nil
+}
+
+func outside(_ context.Context, w *world, c *command) (string, error) {
+	path := c.arg(2)
+	if before, rest, ok := strings.Cut(path, "<"); ok {
+		name, after, _ := strings.Cut(rest, ">")
+		id, err := w.id(name)
+		if err != nil {
+			return "", err
+		}
+		path = before + id + after
+	}
+	var body any
+	if c.input != "" {
+		input := c.input
+		for _, name := range []struct{ word, id string }{{"$VIP_SUBNET", w.cloud.VIPSubnetID()}, {"$PUBLIC", w.cloud.PublicNetworkID()}} {
+			input = strings.ReplaceAll(input, name.word, name.id)
+		}
+		for strings.Contains(input, "<") {
+			before, rest, _ := strings.Cut(input, "<")
+			name, after, _ := strings.Cut(rest, ">")
+			id, err := w.id(name)
+			if err != nil {
+				return "", err
+			}
+			input = before + id + after
+		}
+		if err := unmarshal(input, &body); err != nil {
+			return "", err
+		}
+	}
+	if _, err := w.cloud.Do(c.arg(0), c.arg(1), path, body); err != nil {
+		return "", fmt.Errorf("%s %s: %w", c.arg(1), path, err)
+	}
+	return "", nil
+}
+
+// id finds the Octavia object or the floating IP with a name; a floating IP's name is its address.
+func (w *world) id(name string) (string, error) {
+	found := ""
+	for _, collection := range []string{"loadbalancers", "listeners", "pools", "l7policies", "floatingips"} {
+		for id, o := range w.cloud.Snapshot()[collection] {
+			if o["name"] != name && o["floating_ip_address"] != name {
+				continue
+			}
+			if found != "" {
+				return "", fmt.Errorf("several objects are named %q", name)
+			}
+			found = id
+		}
+	}
+	if found == "" {
+		return "", fmt.Errorf("nothing is named %q", name)
+	}
+	return found, nil
+}
+
+// trees draws all load balancers, and floating IPs that are not attached to one.
+func (w *world) trees() string {
+	var b strings.Builder
+	state := draw.State(w.cloud.Snapshot())
+	ids := state.LoadBalancers()
+	ports := map[any]bool{}
+	for _, id := range ids {
+		b.WriteString(state.LoadBalancer(id).String())
+		ports[state["loadbalancers"][id]["vip_port_id"]] = true
+	}
+	var free []string
+	for _, f := range state["floatingips"] {
+		if !ports[f["port_id"]] {
+			free = append(free, fmt.Sprintf("floating IP %v, not attached\n", f["floating_ip_address"]))
+		}
+	}
+	slices.Sort(free)
+	b.WriteString(strings.Join(free, ""))
+	if b.Len() == 0 {
+		return "no load balancer"
+	}
+	return b.String()
+}
+
+// inventory counts what was not there in the beginning.
+func (w *world) inventory() string {
+	after := w.cloud.Snapshot()
+	var lines []string
+	for collection, objects := range after {
+		n := 0
+		for id := range objects {
+			if _, ok := w.before[collection][id]; !ok {
+				n++
+			}
+		}
+		if n > 0 {
+			lines = append(lines, fmt.Sprintf("%s %d", collection, n))
+		}
+	}
+	slices.Sort(lines)
+	if len(lines) == 0 {
+		return "nothing"
+	}
+	return strings.Join(lines, "\n")
+}
+
+// calls prints and forgets the recorded calls.
+func (w *world) calls() string {
+	var b strings.Builder
+	reads := map[string]int{}
+	for _, call := range w.cloud.Calls() {
+		switch {
+		case call.Mutating():
+			fmt.Fprintf(&b, "%s %s %s", call.Service, call.Method, anonymous(call.Path))
+			switch {
+			case call.Status == 0:
+				b.WriteString(" cut")
+			case call.Status >= 300:
+				fmt.Fprintf(&b, " %d", call.Status)
+			}
+			b.WriteString("\n")
+		case call.Service == sim.Keystone:
+			reads["keystone tokens"]++
+		default:
+			reads[call.Service+" reads"]++
+		}
+	}
+	w.cloud.ResetCalls()
+	for _, name := range slices.Sorted(maps.Keys(reads)) {
+		fmt.Fprintf(&b, "%s %d\n", name, reads[name])
+	}
+	if b.Len() == 0 {
+		return "none"
+	}
+	return b.String()
+}
