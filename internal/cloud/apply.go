@@ -127,7 +127,8 @@ func (c *Client) settle(ctx context.Context, have *lb.Tree, s plan.Step, deadlin
 		if err := clock.Sleep(ctx, wait); err != nil {
 			return 0, classify(octavia, "wait for", "load balancer "+id, err)
 		}
-		status, exists, err := c.Status(ctx, id)
+		now, exists, err := c.look(ctx, id)
+		status := now.ProvisioningStatus
 		switch {
 		case err != nil:
 			return 0, err
@@ -141,7 +142,7 @@ func (c *Client) settle(ctx context.Context, have *lb.Tree, s plan.Step, deadlin
 			// The delete was accepted a moment ago and does not show yet, or somebody undid it.
 			continue
 		}
-		have.ProvisioningStatus = status
+		have.ProvisioningStatus, have.UpdatedAt = status, now.UpdatedAt
 		if status == lb.Errored {
 			return 0, errored("load balancer", id)
 		}

@@ -16,7 +16,8 @@ func (c *Client) Resume(ctx context.Context, have *lb.Tree, slice time.Duration)
 	started := clock.Now()
 	deadline := started.Add(slice)
 	for {
-		status, exists, err := c.Status(ctx, have.ID)
+		now, exists, err := c.look(ctx, have.ID)
+		status := now.ProvisioningStatus
 		switch {
 		case err != nil:
 			return Progress{}, err
@@ -25,7 +26,7 @@ func (c *Client) Resume(ctx context.Context, have *lb.Tree, slice time.Duration)
 		case status == lb.Errored:
 			return Progress{}, errored("load balancer", have.ID)
 		case !status.Pending():
-			have.ProvisioningStatus = status
+			have.ProvisioningStatus, have.UpdatedAt = status, now.UpdatedAt
 			return Progress{}, c.sameShape(ctx, have)
 		}
 		wait := nextLook(clock.Now().Sub(started))

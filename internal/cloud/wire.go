@@ -102,7 +102,7 @@ var loadBalancerFields = []string{"id", "name", "tags", "provisioning_status", "
 
 func (w wireLoadBalancer) model(owner lb.Owner) lb.Tree {
 	return lb.Tree{Meta: w.wireMeta.model(), Owner: owner, ProjectID: w.ProjectID, Description: w.Description,
-		Provider: w.Provider, FlavorID: w.FlavorID, AvailabilityZone: w.AvailabilityZone,
+		UpdatedAt: w.UpdatedAt, Provider: w.Provider, FlavorID: w.FlavorID, AvailabilityZone: w.AvailabilityZone,
 		VIP: lb.VIP{SubnetID: w.VIPSubnetID, NetworkID: w.VIPNetworkID, Address: w.VIPAddress, PortID: w.VIPPortID}}
 }
 

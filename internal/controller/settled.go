@@ -31,6 +31,7 @@ type underway struct {
 	// have is the tree as it is when Octavia is done.
 	have  *lb.Tree
 	since time.Time
+	read  time.Time
 }
 
 // underwayFor is how long such a tree is believed; booting an amphora takes minutes.
@@ -47,7 +48,13 @@ type settledGateway struct {
 	until time.Time
 	// have is the tree as it was observed; it holds the addresses.
 	have lb.Tree
+	// read is when all of it was last read from the cloud.
+	read time.Time
 }
+
+// believed is how long the content of a tree is taken from memory while the cloud says that nothing changed. A full read finds what
+// that witness missed (cloud.ObserveSince), spread over Gateways like resyncs are.
+const believed = time.Hour
 
 type digest [sha256.Size]byte
 
@@ -58,6 +65,25 @@ func digestOf(want *lb.Tree) (digest, error) {
 		return digest{}, fmt.Errorf("identifying the wanted tree: %w", err)
 	}
 	return sha256.Sum256(text), nil
+}
+
+// last returns what was known of the Gateway's tree, whatever is wanted now; nil when that should be read anew.
+func (s *settled) last(key types.NamespacedName, uid types.UID, now time.Time) (have *lb.Tree, read time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, ok := s.of[key]
+	if !ok || g.uid != uid || now.Sub(g.read) > jitter(believed, uid) {
+		return nil, time.Time{}
+	}
+	return &g.have, g.read
+}
+
+// wished says whether want is what the Gateway was last settled to.
+func (s *settled) wished(key types.NamespacedName, uid types.UID, want digest) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	g, ok := s.of[key]
+	return ok && g.uid == uid && g.want == want
 }
 
 // get returns what is remembered when it is for this Gateway and this wish, and still fresh.
@@ -119,12 +145,15 @@ func (s *settled) doubt(key types.NamespacedName) {
 	delete(s.of, key)
 }
 
-// failed counts the passes in a row that ended in the same kind of failure before this one; every other end starts anew.
+// failed counts the passes that ended in the same kind of failure before this one, since the Gateway was last programmed.
 func (s *settled) failed(key types.NamespacedName, o outcome) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if !o.backoff {
-		delete(s.failures, key)
+		// A pending pass between two failures is none of success: only that ends the count.
+		if o.Kind == status.Programmed {
+			delete(s.failures, key)
+		}
 		return 0
 	}
 	f := s.failures[key]

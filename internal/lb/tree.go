@@ -63,6 +63,9 @@ type Tree struct {
 	Listeners []Listener `json:"listeners,omitempty"`
 	// Pools are sorted by key; listeners and policies name them by key.
 	Pools []Pool `json:"pools,omitempty"`
+	// UpdatedAt is when Octavia last changed the load balancer's record, as the API writes it; observed only. Every change below
+	// takes the load balancer's lock and so moves it.
+	UpdatedAt string `json:"updatedAt,omitempty"`
 	// Foreign lists children below the load balancer whose ownership mark is not ours. Observed only: they are
 	// reported, never touched, and forbid a cascade.
 	Foreign []Foreign `json:"foreign,omitempty"`

@@ -1,0 +1,47 @@
+package controller
+
+import (
+	"context"
+	"fmt"
+
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/cloud"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/plan"
+)
+
+// startsAnew says whether a load balancer that is broken is deleted and made again: only when it never served, which is when the Gateway
+// never had an address. One that served may still do so, and its address is known to the world: that is an operator's to mend.
+func (r *GatewayReconciler) startsAnew(p *pass, want, have *lb.Tree, err error) bool {
+	return cloud.ClassOf(err) == cloud.Broken && have != nil && !have.Empty() && !want.Empty() && len(have.Foreign) == 0 &&
+		len(p.snapshot.Gateway.Status.Addresses) == 0
+}
+
+// startAnew deletes the load balancer; the floating IP stays for the next one, which comes after a pause that grows.
+func (r *GatewayReconciler) startAnew(ctx context.Context, p *pass, have *lb.Tree, cause error) *lb.Tree {
+	p.outcome = outcomeOf(cause)
+	ctrl.LoggerFrom(ctx).Info("deleting a load balancer that never served", "loadBalancer", have.ID, "cause", cause.Error())
+	floatingIP := have.FloatingIP
+	have.FloatingIP = nil
+	_, err := r.Cloud.Apply(ctx, have, plan.Diff(&lb.Tree{}, have), r.Slice, nil)
+	if err != nil {
+		p.outcome = outcomeOf(err)
+	}
+	have.FloatingIP = floatingIP
+	return have
+}
+
+// tellDrift reports what somebody else changed in the cloud: in a metric by kind of object and in an Event with the first reason.
+func (r *GatewayReconciler) tellDrift(p *pass, todo plan.Plan) {
+	if !p.drift || len(todo.Steps) == 0 {
+		return
+	}
+	for _, s := range todo.Steps {
+		driftTotal.WithLabelValues(string(s.Kind)).Inc()
+	}
+	first := todo.Steps[0]
+	r.Writer.Events.Warning(p.snapshot.Gateway, "Drift", "Restore", fmt.Sprintf(
+		"Somebody changed the load balancer in the cloud; it is restored in %d steps, the first: %s %s %s (%s).",
+		len(todo.Steps), first.Verb, first.Kind, first.Ref.Key, first.Reason))
+}
