@@ -227,6 +227,10 @@ func applyPool(tree *lb.Tree, s Step) error {
 			return fmt.Errorf("members and monitors nest only below a new load balancer")
 		}
 		made.ID, made.Key = newID(made.ID, s.Ref.Key), s.Ref.Key
+		for poolIndex(tree, Ref{ID: made.ID}) >= 0 {
+			// A pool that was called by another key once has that id.
+			made.ID += "'"
+		}
 		tree.Pools = append(slices.Clone(tree.Pools), made)
 		sortPools(tree)
 		return nil

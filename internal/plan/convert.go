@@ -16,7 +16,8 @@ func (c *change) convertPools() {
 	}
 	for _, to := range c.pools {
 		one := found[to]
-		if one == nil || one.unfit || c.without.convert[to.want] || one.from.have.Disabled || to.want.Disabled || !canBecome(to.want, one.from.have) ||
+		if one == nil || one.unfit || c.without.convert[to.want] || one.from.have.Disabled || to.want.Disabled || one.from.have.ProvisioningStatus == lb.Errored ||
+			!canBecome(to.want, one.from.have) ||
 			before[one.from.have.Key] != one.users || after[to.want.Key] != one.users {
 			continue
 		}

@@ -224,7 +224,12 @@ func damage(t *rapid.T, tree *lb.Tree) {
 		switch rapid.IntRange(0, 5).Draw(t, "damage") {
 		case 0:
 			if n := len(tree.Pools); n > 0 {
-				tree.Pools[rapid.IntRange(0, n-1).Draw(t, "pool off")].Disabled = true
+				pool := &tree.Pools[rapid.IntRange(0, n-1).Draw(t, "pool")]
+				if rapid.IntRange(0, 2).Draw(t, "pool damage") > 0 {
+					pool.Disabled = true
+				} else {
+					pool.ProvisioningStatus = lb.Errored
+				}
 			}
 		case 1:
 			tree.Listeners[rapid.IntRange(0, len(tree.Listeners)-1).Draw(t, "listener off")].Disabled = true
@@ -235,6 +240,9 @@ func damage(t *rapid.T, tree *lb.Tree) {
 			}
 			p := &l.Policies[rapid.IntRange(0, len(l.Policies)-1).Draw(t, "policy")]
 			p.Disabled = rapid.Bool().Draw(t, "policy off")
+			if rapid.IntRange(0, 4).Draw(t, "policy in ERROR") == 0 {
+				p.ProvisioningStatus = lb.Errored
+			}
 			if len(p.Rules) > 0 && rapid.Bool().Draw(t, "rules lost") {
 				p.Rules = p.Rules[:rapid.IntRange(0, len(p.Rules)-1).Draw(t, "rules left")]
 			}

@@ -23,7 +23,7 @@ type policyMatcher struct {
 //  3. the same key: other rules
 //  4. the same action: other rules
 //
-// Rules only change below a policy where that is safe, see ruleBook.live. Of equals, the one with the same key comes first.
+// Rules only change below a policy where that is safe, see ruleBook.live.
 func (c *change) matchPolicies(s *side) {
 	m := policyMatcher{change: c, side: s, paired: map[*slot]*slot{}}
 	for i := range s.have.Policies {
@@ -46,10 +46,14 @@ func (c *change) matchPolicies(s *side) {
 		}
 		return content{one.before.id(), one.from}
 	}
-	pass(&m, contentOf, m.sameRules)
-	pass(&m, func(one *slot) string { return contentOf(one).rules }, m.sameRules)
-	pass(&m, func(one *slot) string { return baseKey(one.name()) }, m.otherRules)
-	pass(&m, func(one *slot) goal { return contentOf(one).goal }, m.otherRules)
+	rulesOf := func(one *slot) string { return contentOf(one).rules }
+	sameKey := func(w, h *slot) bool { return w.want.Key == h.have.Key }
+	all := func(w, h *slot) bool { return true }
+	pass(&m, contentOf, all, m.sameRules)
+	pass(&m, rulesOf, sameKey, m.sameRules)
+	pass(&m, rulesOf, all, m.sameRules)
+	pass(&m, func(one *slot) string { return baseKey(one.name()) }, all, m.otherRules)
+	pass(&m, func(one *slot) goal { return contentOf(one).goal }, all, m.otherRules)
 
 	s.slots = append(s.slots, m.have...)
 	for _, w := range m.want {
@@ -80,51 +84,48 @@ func (m matches) id() string {
 // maxCandidates bounds the comparisons for one policy.
 const maxCandidates = 16
 
-// pass pairs what is left and agrees in identity. fit says whether one may become the other, and in how many calls.
-func pass[K comparable](m *policyMatcher, identity func(*slot) K, fit func(w, h *slot) ([]edit, bool)) {
+// pass pairs what is left, agrees in identity and is considered: of equals the first. fit says whether one may become
+// the other, and in how many calls.
+func pass[K comparable](m *policyMatcher, identity func(*slot) K, considered func(w, h *slot) bool, fit func(w, h *slot) ([]edit, bool)) {
 	free := map[K][]*slot{}
 	for _, h := range m.have {
-		if h.want == nil && !m.without.reuse[h.have] {
+		// Octavia refuses to change what is in ERROR, so it is replaced.
+		if h.want == nil && !m.without.reuse[h.have] && h.have.ProvisioningStatus != lb.Errored {
 			free[identity(h)] = append(free[identity(h)], h)
 		}
 	}
-	for _, byKey := range []func(w, h *slot) bool{
-		func(w, h *slot) bool { return w.want.Key == h.have.Key },
-		func(w, h *slot) bool { return true },
-	} {
-		for _, w := range m.want {
-			if m.paired[w] != nil {
-				continue
-			}
-			candidates := free[identity(w)]
-			best, tried := -1, 0
-			var edits []edit
-			for i, h := range candidates {
-				if !byKey(w, h) {
-					continue
-				}
-				if tried++; tried > maxCandidates {
-					break
-				}
-				found, ok := fit(w, h)
-				// What requests see is kept rather than what is half-built.
-				if ok && (best < 0 || len(found) < len(edits) || len(found) == len(edits) && h.visible && !candidates[best].visible) {
-					best, edits = i, found
-				}
-			}
-			if best < 0 {
-				continue
-			}
-			h := candidates[best]
-			h.want, h.after, h.to, h.edits = w.want, w.after, w.to, edits
-			m.paired[w] = h
-			free[identity(w)] = append(candidates[:best:best], candidates[best+1:]...)
+	for _, w := range m.want {
+		if m.paired[w] != nil {
+			continue
 		}
+		candidates := free[identity(w)]
+		best, tried := -1, 0
+		var edits []edit
+		for i, h := range candidates {
+			if !considered(w, h) {
+				continue
+			}
+			if tried++; tried > maxCandidates {
+				break
+			}
+			found, ok := fit(w, h)
+			// What requests see is kept rather than what is half-built.
+			if ok && (best < 0 || len(found) < len(edits) || len(found) == len(edits) && h.visible && !candidates[best].visible) {
+				best, edits = i, found
+			}
+		}
+		if best < 0 {
+			continue
+		}
+		h := candidates[best]
+		h.want, h.after, h.to, h.edits = w.want, w.after, w.to, edits
+		m.paired[w] = h
+		free[identity(w)] = append(candidates[:best:best], candidates[best+1:]...)
 	}
 }
 
 // sameRules lets a policy change its action, in one call.
-func (m *policyMatcher) sameRules(w, h *slot) ([]edit, bool) {
+func (m *policyMatcher) sameRules(_, _ *slot) ([]edit, bool) {
 	return nil, true
 }
 

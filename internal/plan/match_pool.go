@@ -16,7 +16,8 @@ func (c *change) matchPools() {
 	pass := func(identity func(*lb.Pool) string) {
 		free := map[string][]*lb.Pool{}
 		for i := range c.have.Pools {
-			if have := &c.have.Pools[i]; !used[have] && !c.without.enable[have] {
+			// Octavia refuses to change what is in ERROR, so it is replaced.
+			if have := &c.have.Pools[i]; !used[have] && !c.without.enable[have] && have.ProvisioningStatus != lb.Errored {
 				free[identity(have)] = append(free[identity(have)], have)
 			}
 		}

@@ -162,10 +162,13 @@ func memberReason(want, have []lb.Member) string {
 // updateMonitor changes what can be changed. A monitor of another type replaces the old one; Octavia allows only one, so
 // that for a moment every member counts as healthy.
 func (c *change) updateMonitor(pool Ref, want, have *lb.Monitor) {
-	if have != nil && (want == nil || want.Type != have.Type) {
+	if have != nil && (want == nil || want.Type != have.Type || have.ProvisioningStatus == lb.Errored) {
 		reason := "no monitor is wanted"
-		if want != nil {
+		switch {
+		case want != nil && want.Type != have.Type:
 			reason = fmt.Sprintf("a monitor's type cannot change from %s to %s", have.Type, want.Type)
+		case want != nil:
+			reason = "it is in ERROR, where Octavia refuses changes"
 		}
 		c.add(Step{Verb: Delete, Kind: lb.KindMonitor, Ref: monitorRef(pool, have.ID), Parent: pool, Reason: reason})
 		have = nil

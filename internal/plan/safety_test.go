@@ -2,6 +2,7 @@ package plan
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -14,8 +15,10 @@ import (
 
 // seen is what a client can tell of an answer: for a pool, its members.
 type seen struct {
-	answer  string
-	members string
+	kind     route.Kind
+	code     int
+	location string
+	members  string
 	// services names the backends, whatever members they have now.
 	services string
 }
@@ -27,14 +30,15 @@ func look(t *rapid.T, tree *lb.Tree) []seen {
 	if err != nil {
 		t.Fatal(err)
 	}
+	pools := map[string]seen{}
+	for i := range tree.Pools {
+		pools[tree.Pools[i].Key] = seen{members: members(&tree.Pools[i]), services: baseKey(tree.Pools[i].Key)}
+	}
 	out := make([]seen, len(requests))
 	for i, r := range requests {
 		a := e.Route(r)
-		out[i] = seen{answer: fmt.Sprint(a.Kind, a.Code, a.Location)}
-		if a.Kind == route.Pool {
-			pool := tree.PoolByKey(a.Pool)
-			out[i].members, out[i].services = members(pool), baseKey(pool.Key)
-		}
+		out[i] = pools[a.Pool]
+		out[i].kind, out[i].code, out[i].location = a.Kind, a.Code, a.Location
 	}
 	return out
 }
@@ -65,16 +69,20 @@ func safely(t *rapid.T, old, want *lb.Tree, p Plan, steps int) *lb.Tree {
 		}
 	}
 	for n, s := range p.Steps[:steps] {
+		last := state
 		if err := Apply(&state, s); err != nil {
 			t.Fatalf("%v\nin the plan\n%s", err, p)
+		}
+		if reflect.DeepEqual(last, state) {
+			t.Fatalf("step %d (%s) does nothing in the plan\n%s", n+1, s, p)
 		}
 		if s.Kind == lb.KindMonitor {
 			continue
 		}
 		for i, now := range look(t, &state) {
 			same := func(o seen) bool {
-				return now.answer == o.answer && (now.members == o.members ||
-					now.services == o.services && fresh[now.services+" "+now.members])
+				return now == o || now.kind == o.kind && now.code == o.code && now.location == o.location &&
+					(now.members == o.members || now.services == o.services && fresh[now.services+" "+now.members])
 			}
 			if !same(before[i]) && !same(after[i]) {
 				t.Fatalf("after step %d (%s)\n%+v gets\n%+v; old is\n%+v, new is\n%+v\nplan:\n%s\nold:\n%s\nnew:\n%s",
@@ -130,7 +138,7 @@ func rulesOf(p lb.Policy) []string {
 		out = append(out, ruleText(sameRule(r)))
 	}
 	slices.Sort(out)
-	return out
+	return slices.Compact(out)
 }
 
 func show(tree *lb.Tree) string {
