@@ -448,6 +448,10 @@ func applyRule(tree *lb.Tree, s Step) error {
 		}
 		made := *s.Rule
 		made.ID = newID(made.ID, s.Ref.Key)
+		for slices.ContainsFunc(policy.Rules, func(r lb.Rule) bool { return r.ID == made.ID }) {
+			// A rule that was like this one once has that id.
+			made.ID += "'"
+		}
 		policy.Rules = append(policy.Rules, made)
 		return nil
 	}
