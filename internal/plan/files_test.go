@@ -224,14 +224,14 @@ func pathRule(value string) []lb.Rule {
 }
 
 func parseAction(t *testing.T, p lb.Policy, fields []string) lb.Policy {
-	switch {
-	case fields[0] == "pool":
+	switch fields[0] {
+	case "pool":
 		p.Action, p.Pool = lb.RedirectToPool, fields[1]
-	case fields[0] == "reject":
+	case "reject":
 		p.Action = lb.Reject
-	case fields[0] == "redirect":
+	case "redirect":
 		p.Action, p.Code, p.URL = lb.RedirectPrefix, number(t, fields[1]), fields[2]
-	case fields[0] == "url":
+	case "url":
 		p.Action, p.Code, p.URL = lb.RedirectToURL, number(t, fields[1]), fields[2]
 	default:
 		t.Fatalf("unknown action %q", fields)

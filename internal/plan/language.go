@@ -34,14 +34,9 @@ func newLanguage(r lb.Rule) *language {
 	case lb.Contains:
 		expr = quote(expr)
 	case lb.Regex:
-		// ^(?!x$), by which exact headers exclude all other values, is the complement of ^x$. With alternations and groups
-		// x may bind differently.
-		if inner, ok := strings.CutPrefix(expr, "^(?!"); ok {
-			inner, ok = strings.CutSuffix(inner, "$)")
-			if !ok || strings.HasSuffix(inner, `\`) || strings.ContainsAny(inner, "|()") {
-				return nil
-			}
-			expr, l.complement = "^"+inner+"$", true
+		// ^(?!x), by which exact headers exclude all other values, is the complement of ^x.
+		if body, ok := negated(expr); ok {
+			expr, l.complement = "^(?:"+body+")", true
 		}
 	default:
 		return nil
@@ -73,6 +68,20 @@ func newLanguage(r lb.Rule) *language {
 		}
 	}
 	return l
+}
+
+// negated takes x out of ^(?!x). x must be an expression of its own: in ^(?!a)(b) the first group ends before the last
+// parenthesis.
+func negated(expr string) (string, bool) {
+	body, ok := strings.CutPrefix(expr, "^(?!")
+	if !ok {
+		return "", false
+	}
+	if body, ok = strings.CutSuffix(body, ")"); !ok {
+		return "", false
+	}
+	_, err := syntax.Parse(body, syntax.Perl)
+	return body, err == nil
 }
 
 // quote makes a literal value an expression.

@@ -48,7 +48,9 @@ func TestLanguage_disjoint(t *testing.T) {
 		{header("^v2$"), header("^(?!v1$)"), false},
 		{header("^v[0-9]$"), header("^(?!v1$)"), false},
 		{header("^(?!v2$)"), header("^(?!v1$)"), false},
-		{header("^v2$"), header("^(?!a|b$)"), false},
+		{header("^v2$"), header("^(?!v|b$)"), true},
+		{header("^v2$"), header("^(?!(?:v1|v2)$)"), true},
+		{header("^v2$"), header("^(?!v2)(x$)"), false},
 	} {
 		for _, pair := range [][2]lb.Rule{{c.a, c.b}, {c.b, c.a}} {
 			if got := newLanguage(pair[0]).disjoint(newLanguage(pair[1])); got != c.want {

@@ -3,6 +3,7 @@ package route
 import (
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -27,15 +28,15 @@ func newRegex(expr string, foldCase bool) (pattern, error) {
 	if expr == "(?!)" {
 		return func(string) bool { return false }, nil
 	}
-	if inner, ok := notExactly(expr); ok {
-		if re, err := regexp.Compile(flags + "^(?:" + latin1(inner) + ")$"); err == nil {
+	if body, ok := negated(expr); ok {
+		if re, err := regexp.Compile(flags + "^(?:" + latin1(body) + ")"); err == nil {
 			return func(s string) bool { return !re.MatchString(latin1(s)) }, nil
 		}
 	}
 	if re, err := regexp.Compile(flags + latin1(expr)); err == nil {
 		return func(s string) bool { return re.MatchString(latin1(s)) }, nil
 	}
-	options := regexp2.RegexOptions(regexp2.None)
+	options := regexp2.None
 	if foldCase {
 		options = regexp2.IgnoreCase
 	}
@@ -50,19 +51,18 @@ func newRegex(expr string, foldCase bool) (pattern, error) {
 	}, nil
 }
 
-// notExactly takes x out of ^(?!x$), which matches whatever is not exactly x.
-func notExactly(expr string) (string, bool) {
-	inner, ok := strings.CutPrefix(expr, "^(?!")
+// negated takes x out of ^(?!x), which matches whatever does not start with x. x must be an expression of its own: in
+// ^(?!a)(b) the first group ends before the last parenthesis.
+func negated(expr string) (string, bool) {
+	body, ok := strings.CutPrefix(expr, "^(?!")
 	if !ok {
 		return "", false
 	}
-	inner, ok = strings.CutSuffix(inner, "$)")
-	// An escaped dollar is not this form. With alternations and groups it may look like it and bind differently, as in
-	// ^(?!a|b$) and ^(?!a)(b$).
-	if !ok || strings.HasSuffix(inner, `\`) || strings.ContainsAny(inner, "|()") {
+	if body, ok = strings.CutSuffix(body, ")"); !ok {
 		return "", false
 	}
-	return inner, true
+	_, err := syntax.Parse(latin1(body), syntax.Perl)
+	return body, err == nil
 }
 
 // latin1 makes each byte a character, which is how an engine for UTF-8 compares bytes.
