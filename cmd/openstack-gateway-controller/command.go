@@ -24,6 +24,7 @@ type settings struct {
 	controllerName     string
 	resync             time.Duration
 	slice              time.Duration
+	debounce           time.Duration
 	qps                float64
 	burst              int
 	inFlight           int
@@ -72,6 +73,7 @@ func command() *cobra.Command {
 	f.StringVar(&s.controllerName, "controller-name", api.DefaultControllerName, "spec.controllerName of the GatewayClasses to serve")
 	f.DurationVar(&s.resync, "resync", 10*time.Minute, "how often each Gateway is compared with the cloud without a cause")
 	f.DurationVar(&s.slice, "slice", 20*time.Second, "how long one Gateway may wait for Octavia before others get their turn")
+	f.DurationVar(&s.debounce, "debounce", time.Second, "how long changes of Nodes and endpoints are gathered into one; 0 makes each its own")
 	f.Float64Var(&s.qps, "openstack-qps", 20, "requests to OpenStack per second of this process, all services together")
 	f.IntVar(&s.burst, "openstack-burst", 40, "requests to OpenStack that may exceed the rate for a moment")
 	f.IntVar(&s.inFlight, "openstack-in-flight", 16, "requests to OpenStack at the same time")
@@ -139,6 +141,8 @@ func (s *settings) check() error {
 		return fmt.Errorf("--resync must be at least 1m")
 	case s.slice < time.Second:
 		return fmt.Errorf("--slice must be at least 1s")
+	case s.debounce < 0 || s.debounce > time.Minute:
+		return fmt.Errorf("--debounce must be between 0 and 1m")
 	case s.workers < 1:
 		return fmt.Errorf("--workers must be at least 1")
 	case s.qps <= 0 || s.burst < 1 || s.inFlight < 1:

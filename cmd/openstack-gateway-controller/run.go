@@ -74,6 +74,7 @@ func run(ctx context.Context, s *settings) error {
 		ControllerName: s.controllerName,
 		Resync:         s.resync,
 		Slice:          s.slice,
+		Debounce:       s.debounce,
 		Workers:        s.workers,
 	})
 	if err != nil {

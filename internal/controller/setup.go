@@ -23,6 +23,8 @@ type Options struct {
 	Resync time.Duration
 	// Slice is how long one pass may wait for Octavia (20s).
 	Slice time.Duration
+	// Debounce is how long events of Nodes and EndpointSlices are gathered into one pass (0: not at all).
+	Debounce time.Duration
 	// Workers is how many Gateways are worked on at once (8).
 	Workers int
 	// Clock is nil for the real one.
@@ -52,6 +54,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, served kube.Served, c *cloud.C
 		Controller: o.ControllerName,
 		ClusterID:  o.ClusterID,
 		Served:     served,
+		Debounce:   o.Debounce,
 	}
 	writer := &kube.Writer{
 		Client:     mgr.GetClient(),

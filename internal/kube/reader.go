@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -32,6 +33,8 @@ type Reader struct {
 	Controller string
 	ClusterID  string
 	Served     Served
+	// Debounce is the window in which events of Nodes and EndpointSlices become one pass; 0 makes a pass of each.
+	Debounce time.Duration
 }
 
 // ParametersError says that the parametersRef of a class does not lead to a usable configuration. It is the class author's

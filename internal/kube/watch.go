@@ -29,13 +29,15 @@ type watch struct {
 	metadata bool
 	matters  predicate.Predicate
 	gateways func(context.Context, client.Object) ([]types.NamespacedName, error)
+	// bursts says that events of this kind come in bursts, such as a rollout's, which shall become one change.
+	bursts bool
 }
 
 // Watches adds to b everything that can change a Gateway, including Gateways themselves. The requests are keys of Gateways that
 // are ours by class or by finalizer, or that are gone but still named in a route's status by us.
 func (r *Reader) Watches(b *builder.Builder) *builder.Builder {
 	for _, w := range r.watches() {
-		b = addWatch(b, w)
+		b = r.addWatch(b, w)
 	}
 	return b
 }
@@ -44,15 +46,18 @@ func (r *Reader) Watches(b *builder.Builder) *builder.Builder {
 // of GatewayClasses.
 func (r *Reader) ClassWatches(b *builder.Builder) *builder.Builder {
 	for _, w := range r.classWatches() {
-		b = addWatch(b, w)
+		b = r.addWatch(b, w)
 	}
 	return b
 }
 
-func addWatch(b *builder.Builder, w watch) *builder.Builder {
+func (r *Reader) addWatch(b *builder.Builder, w watch) *builder.Builder {
 	h := handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 		return w.requests(ctx, o)
 	})
+	if w.bursts && r.Debounce > 0 {
+		h = debounced(h, r.Debounce)
+	}
 	if w.metadata {
 		return b.WatchesMetadata(w.object, h, builder.WithPredicates(w.matters))
 	}
@@ -81,8 +86,8 @@ func (r *Reader) watches() []watch {
 		{object: &v1alpha1.OpenStackGatewayClassConfig{}, matters: changed(generationChanged), gateways: r.ofConfig},
 		{object: &gwv1.HTTPRoute{}, matters: changed(routeChanged(r.Controller)), gateways: r.ofRoute},
 		{object: &corev1.Service{}, matters: changed(serviceChanged), gateways: r.ofService},
-		{object: &discoveryv1.EndpointSlice{}, matters: changed(sliceChanged), gateways: r.ofSlice},
-		{object: &corev1.Node{}, matters: changed(nodeChanged), gateways: r.ofNode},
+		{object: &discoveryv1.EndpointSlice{}, matters: changed(sliceChanged), gateways: r.ofSlice, bursts: true},
+		{object: &corev1.Node{}, matters: changed(nodeChanged), gateways: r.ofNode, bursts: true},
 		{object: &corev1.Namespace{}, matters: changed(labelsChanged), gateways: r.ofNamespace},
 		{object: &corev1.Secret{}, metadata: true, matters: changed(versionChanged), gateways: r.ofSecret},
 		{object: &corev1.ConfigMap{}, metadata: true, matters: changed(versionChanged), gateways: r.ofConfigMap},

@@ -41,7 +41,9 @@ patches:
     data: {GATEWAY_API_OPENSTACK_CLUSTER_ID: e2e, OS_CLOUD: $OS_CLOUD}
 YAML
 "$kubectl" apply --server-side --force-conflicts -k "$work/overlay" >/dev/null
-"$kubectl" -n gateway-api-openstack-system create secret generic openstack-clouds --from-file=clouds.yaml="$OS_CLIENT_CONFIG_FILE" \
+# Only the entry of the tenant: the file has the administrator's too.
+sed '/^  stack-admin:/,$d' "$OS_CLIENT_CONFIG_FILE" |
+	"$kubectl" -n gateway-api-openstack-system create secret generic openstack-clouds --from-file=clouds.yaml=/dev/stdin \
 	--dry-run=client -o yaml | "$kubectl" apply --server-side --force-conflicts -f - >/dev/null
 # A new binary behind the same image name needs new Pods.
 "$kubectl" -n gateway-api-openstack-system rollout restart deployment/openstack-gateway-controller >/dev/null
