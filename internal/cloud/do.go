@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/plan"
@@ -65,6 +66,10 @@ type execution struct {
 // write sends the step's call. key names the object in the body and in the answer.
 func (e execution) write(ctx context.Context, path, what, key string, body attributes, out any) error {
 	r := call{service: octavia, path: path, op: string(e.step.Verb), what: what, out: out}
+	if strings.Contains(path, "/"+plan.SimulatedID) {
+		// Octavia would answer 404, which for a deletion means success.
+		return stale(what, "its id is not known")
+	}
 	switch e.step.Verb {
 	case plan.Create:
 		r.method = http.MethodPost
@@ -146,9 +151,12 @@ func createdLoadBalancer(want *lb.Tree, w wireLoadBalancer) *lb.Tree {
 	return &t
 }
 
-// addCreatedChildren adds the wanted children with the ids of the answer, which are found by their keys.
+// addCreatedChildren adds the wanted children with the ids of the answer: those that have keys are found by them, rules by their
+// content, members by their address.
 func addCreatedChildren(t, want *lb.Tree, w wireLoadBalancer) {
 	ids := map[string]string{}
+	rules := map[string][]wireRule{}
+	pools := map[string]wirePool{}
 	note := func(path string, m wireMeta) string {
 		path += "/" + lb.KeyFromTags(m.Tags)
 		ids[path] = m.ID
@@ -157,11 +165,11 @@ func addCreatedChildren(t, want *lb.Tree, w wireLoadBalancer) {
 	for _, l := range w.Listeners {
 		path := note("listener", l.wireMeta)
 		for _, p := range l.Policies {
-			note(path, p.wireMeta)
+			rules[note(path, p.wireMeta)] = p.Rules
 		}
 	}
 	for _, p := range w.Pools {
-		note("pool", p.wireMeta)
+		pools[note("pool", p.wireMeta)] = p
 	}
 	adopt := func(path string, m *lb.Meta) string {
 		path += "/" + lb.KeyTag(m.Key)
@@ -171,8 +179,9 @@ func addCreatedChildren(t, want *lb.Tree, w wireLoadBalancer) {
 	t.Pools = slices.Clone(want.Pools)
 	names := poolNames(want.Pools)
 	for i := range t.Pools {
-		adopt("pool", &t.Pools[i].Meta)
+		made := pools[adopt("pool", &t.Pools[i].Meta)]
 		t.Pools[i].Name = names[t.Pools[i].Key]
+		adoptContent(&t.Pools[i], made)
 	}
 	t.Listeners = slices.Clone(want.Listeners)
 	for i := range t.Listeners {
@@ -180,9 +189,49 @@ func addCreatedChildren(t, want *lb.Tree, w wireLoadBalancer) {
 		path := adopt("listener", &l.Meta)
 		l.Policies = slices.Clone(l.Policies)
 		for j := range l.Policies {
-			adopt(path, &l.Policies[j].Meta)
+			made := rules[adopt(path, &l.Policies[j].Meta)]
+			l.Policies[j].Rules = adoptRules(l.Policies[j].Rules, made)
 		}
 	}
+}
+
+// adoptContent gives the monitor and the members of a pool the ids of the answer.
+func adoptContent(p *lb.Pool, made wirePool) {
+	if p.Monitor != nil {
+		monitor := *p.Monitor
+		monitor.ID = ""
+		if made.Monitor != nil {
+			monitor.ID = made.Monitor.ID
+		}
+		p.Monitor = &monitor
+	}
+	p.Members = slices.Clone(p.Members)
+	for i := range p.Members {
+		m := &p.Members[i]
+		m.ID = ""
+		for _, w := range made.Members {
+			if w.key() == memberKey(m.Address, m.Port) {
+				m.ID = w.ID
+			}
+		}
+	}
+}
+
+// adoptRules returns the rules with the ids of the answer.
+func adoptRules(want []lb.Rule, made []wireRule) []lb.Rule {
+	out := slices.Clone(want)
+	used := map[string]bool{}
+	for i := range out {
+		out[i].ID = ""
+		for _, w := range made {
+			if !used[w.ID] && out[i].SameContent(w.model()) {
+				out[i].ID = w.ID
+				used[w.ID] = true
+				break
+			}
+		}
+	}
+	return out
 }
 
 func (e execution) listener(ctx context.Context) error {

@@ -48,11 +48,14 @@ func apply(tree *lb.Tree, s Step) error {
 	return fmt.Errorf("no step is known for this kind")
 }
 
+// SimulatedID begins the id that Apply gives to an object that was made without one. It names nothing in the cloud.
+const SimulatedID = "new:"
+
 func newID(id, key string) string {
 	if id != "" {
 		return id
 	}
-	return "new:" + key
+	return SimulatedID + key
 }
 
 // is says whether a reference means the object with this id and key.

@@ -55,7 +55,7 @@ func (d *demo) startCloud() error {
 	if err != nil {
 		return fmt.Errorf("starting the embedded cloud: %w", err)
 	}
-	if err := os.WriteFile(d.file("clouds.yaml"), d.cloud.CloudsYAML("demo"), 0o600); err != nil {
+	if err = os.WriteFile(d.file("clouds.yaml"), d.cloud.CloudsYAML("demo"), 0o600); err != nil {
 		return fmt.Errorf("writing clouds.yaml: %w", err)
 	}
 	made, err := d.cloud.Do(sim.Octavia, "POST", "/loadbalancers", map[string]any{"loadbalancer": map[string]any{
@@ -96,7 +96,7 @@ func (d *demo) install(ctx context.Context) error {
 
 // startController runs the controller's own binary as users run it.
 func (d *demo) startController(ctx context.Context) error {
-	ports, err := freePorts(2)
+	ports, err := freePorts(ctx, 2)
 	if err != nil {
 		return err
 	}

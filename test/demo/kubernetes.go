@@ -59,7 +59,7 @@ func startKubernetes(ctx context.Context, assets, dir string) (*kubernetes, erro
 }
 
 func (k *kubernetes) start(ctx context.Context) error {
-	ports, err := freePorts(3)
+	ports, err := freePorts(ctx, 3)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (k *kubernetes) start(ctx context.Context) error {
 		"tokens.csv":          token + `,demo,demo,"system:masters"` + "\n",
 		"service-account.key": key,
 	} {
-		if err := os.WriteFile(filepath.Join(k.dir, name), []byte(content), 0o600); err != nil {
+		if err = os.WriteFile(filepath.Join(k.dir, name), []byte(content), 0o600); err != nil {
 			return fmt.Errorf("preparing the API server: %w", err)
 		}
 	}
@@ -132,7 +132,7 @@ func (k *kubernetes) ready(ctx context.Context, ca []byte, token string) error {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
 	k.config.QPS = -1
-	if _, err := k.get(ctx, "/readyz"); err != nil {
+	if _, err = k.get(ctx, "/readyz"); err != nil {
 		return err
 	}
 	text, err := k.get(ctx, "/version")
@@ -230,10 +230,10 @@ func (k *kubernetes) kubectl(ctx context.Context, stdin []byte, args ...string) 
 	return strings.TrimSpace(out.String()), nil
 }
 
-func freePorts(n int) ([]string, error) {
+func freePorts(ctx context.Context, n int) ([]string, error) {
 	var ports []string
 	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
+		l, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, fmt.Errorf("finding a free port: %w", err)
 		}

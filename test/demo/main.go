@@ -58,7 +58,7 @@ func run() int {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
 	d.cancel = cancel
-	go onSignal(ctx, cancel)
+	go onSignal(cancel)
 	limit := time.AfterFunc(atMost, func() {
 		cancel(fmt.Errorf("the demo took more than %s", atMost))
 	})
@@ -107,7 +107,7 @@ func (d *demo) within(ctx context.Context) (err error) {
 }
 
 // onSignal ends the demo at the first signal in order, and at the second at once: the children die with us.
-func onSignal(ctx context.Context, cancel context.CancelCauseFunc) {
+func onSignal(cancel context.CancelCauseFunc) {
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	<-signals

@@ -46,10 +46,10 @@ func (s *show) line(text string) {
 }
 
 // title begins a numbered part.
-func (s *show) title(format string, args ...any) {
+func (s *show) title(text string) {
 	s.section++
 	s.line("")
-	s.line(s.paint(bold, fmt.Sprintf("%d. %s", s.section, fmt.Sprintf(format, args...))) +
+	s.line(s.paint(bold, fmt.Sprintf("%d. %s", s.section, text)) +
 		s.paint(dim, fmt.Sprintf("  [%.1f s]", time.Since(s.started).Seconds())))
 }
 

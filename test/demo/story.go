@@ -61,13 +61,14 @@ func (d *demo) start(ctx context.Context) error {
 	d.guard(d.kube.api)
 	d.guard(d.kube.etcd)
 	d.good("Kubernetes   kube-apiserver %s and etcd on %s, %.1f s", d.kube.version, d.kube.url, time.Since(began).Seconds())
-	if err := d.startCloud(); err != nil {
+	// The cloud has a life of its own: it ends with Close.
+	if err = d.startCloud(); err != nil { //nolint:contextcheck
 		return err
 	}
 	d.good("OpenStack    Keystone, Octavia, Neutron and Barbican on %s (simulated, with a data plane)", d.cloud.URL())
 	d.say("             a load balancer of another team is in the same project: it must not be touched")
 
-	if err := d.install(ctx); err != nil {
+	if err = d.install(ctx); err != nil {
 		return err
 	}
 	d.good("Installed    the Gateway API CRDs (standard channel), the controller's CRD, ServiceAccount and RBAC")
@@ -124,7 +125,7 @@ func (d *demo) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := d.apply(ctx, "3-routes.yaml", "4-gateway.yaml"); err != nil {
+	if err = d.apply(ctx, "3-routes.yaml", "4-gateway.yaml"); err != nil {
 		return err
 	}
 	applied := time.Now()
@@ -134,6 +135,9 @@ func (d *demo) create(ctx context.Context) error {
 	}
 	took := time.Since(applied)
 
+	if problems := d.cloud.ForwardErrors(); len(problems) > 0 {
+		return fmt.Errorf("the embedded cloud cannot listen: %s", strings.Join(problems, "; "))
+	}
 	if len(gateway.Status.Addresses) == 0 {
 		return errors.New("the Gateway is programmed but has no address")
 	}
@@ -357,7 +361,7 @@ func (d *demo) change(ctx context.Context) error {
 		return err
 	}
 	took := time.Since(applied)
-	if err := d.settled(ctx); err != nil {
+	if err = d.settled(ctx); err != nil {
 		return err
 	}
 	d.good("the new path is in effect after %.1f s", took.Seconds())

@@ -150,7 +150,7 @@ func init() {
 		"heal": func(_ context.Context, w *world, _ *command) (string, error) {
 			w.cloud.ClearFaults()
 			for id := range w.cloud.Snapshot()["loadbalancers"] {
-				w.cloud.Unstick(id, "ACTIVE")
+				w.cloud.Unstick(id, "ACTIVE") //nolint:contextcheck // the cloud has a life of its own
 			}
 			return "", nil
 		},
@@ -174,7 +174,7 @@ func init() {
 		"vanish": func(_ context.Context, w *world, c *command) (string, error) {
 			id, err := w.id(c.arg(0))
 			if err == nil {
-				w.cloud.Vanish(id)
+				w.cloud.Vanish(id) //nolint:contextcheck // the cloud has a life of its own
 			}
 			return "", err
 		},
@@ -261,7 +261,7 @@ func outside(_ context.Context, w *world, c *command) (string, error) {
 			return "", err
 		}
 	}
-	if _, err := w.cloud.Do(c.arg(0), c.arg(1), path, body); err != nil {
+	if _, err := w.cloud.Do(c.arg(0), c.arg(1), path, body); err != nil { //nolint:contextcheck // the cloud has a life of its own
 		return "", fmt.Errorf("%s %s: %w", c.arg(1), path, err)
 	}
 	return "", nil

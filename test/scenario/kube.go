@@ -155,7 +155,7 @@ func (k *cluster) put(ctx context.Context, o client.Object) (string, error) {
 		o.SetUID(types.UID(fmt.Sprintf("00000000-0000-4000-8000-%012d", k.made)))
 		o.SetGeneration(1)
 		o.SetCreationTimestamp(k.now())
-		if err := k.admin.Create(ctx, o); err != nil {
+		if err = k.admin.Create(ctx, o); err != nil {
 			return "", fmt.Errorf("creating %s: %w", k.name(o), err)
 		}
 		return "created", nil

@@ -105,7 +105,7 @@ func newWorld(ctx context.Context, dir string) (*world, error) {
 	if err != nil {
 		return nil, fmt.Errorf("starting the cloud: %w", err)
 	}
-	if err := w.credentials(); err != nil {
+	if err = w.credentials(); err != nil {
 		return nil, err
 	}
 	w.before = w.cloud.Snapshot()
