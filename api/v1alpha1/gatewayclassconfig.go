@@ -51,6 +51,31 @@ type OpenStackGatewayClassConfigSpec struct {
 	// +kubebuilder:default={}
 	// +optional
 	HealthMonitor HealthMonitor `json:"healthMonitor,omitzero"`
+
+	// Responder gives the answers that Octavia cannot give itself: 404 when no route takes a request, 500 when a route has no usable
+	// backend, and redirects without a fixed target. Without it all of these are answered with 503, and such redirects are refused.
+	// +optional
+	Responder *Responder `json:"responder,omitempty"`
+}
+
+// Responder is where the fallback responder is reached.
+type Responder struct {
+	// Service is the one in front of the controller's Pods, as the component config/components/responder makes it. It may be used
+	// without a ReferenceGrant.
+	// +required
+	Service ServiceName `json:"service"`
+}
+
+// ServiceName names a Service.
+type ServiceName struct {
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Namespace string `json:"namespace"`
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +required
+	Name string `json:"name"`
 }
 
 // Selector names one object of the cloud by exactly one of its id or its exact name. A name that matches no object or several

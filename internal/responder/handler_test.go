@@ -199,7 +199,9 @@ func TestServer_answersOnAllPorts(t *testing.T) {
 		return fmt.Sprint(response.StatusCode, " ", response.Header.Get("Location"))
 	}
 	const forwarded = "X-Forwarded-Proto: http\r\nX-Forwarded-Port: 80\r\n\r\n"
-	get := func(target, host string) string { return "GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\n" + forwarded }
+	get := func(target, host string) string {
+		return "GET " + target + " HTTP/1.1\r\nHost: " + host + "\r\n" + forwarded
+	}
 	for _, c := range []struct {
 		port    int
 		request string
