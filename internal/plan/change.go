@@ -33,6 +33,8 @@ type shortcuts struct {
 
 func (p *planner) change() {
 	p.immutable()
+	// First: it takes no lock, and the Gateway has no address without it.
+	p.floatingIP()
 	c := &change{planner: p, book: newRuleBook(), without: shortcuts{
 		reuse:    map[*lb.Policy]bool{},
 		enable:   map[*lb.Pool]bool{},
@@ -58,7 +60,6 @@ func (p *planner) change() {
 		p.add(Step{Verb: Update, Kind: lb.KindLoadBalancer, Ref: loadBalancerRef(p.have), Tree: &after,
 			Fields: []string{"admin_state_up"}, Reason: notAsWanted})
 	}
-	p.floatingIP()
 }
 
 // decide matches until the events have a safe order.
