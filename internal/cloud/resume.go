@@ -11,10 +11,11 @@ import (
 // Resume waits within the slice for Octavia to finish the last step of an Apply that ended Pending, with have as that Apply left it.
 // It saves the reads of a new observation, which cost about a second for each policy: one GET while the load balancer is PENDING,
 // and then four lists, which must show exactly the children of have, all ACTIVE. Anything else is Stale: observe again.
-func (c *Client) Resume(ctx context.Context, have *lb.Tree, slice time.Duration) (Progress, error) {
+//
+// since is when that step began: what is waited for long is looked at seldom.
+func (c *Client) Resume(ctx context.Context, have *lb.Tree, since time.Time, slice time.Duration) (Progress, error) {
 	clock := c.opts.Clock
-	started := clock.Now()
-	deadline := started.Add(slice)
+	deadline := clock.Now().Add(slice)
 	for {
 		now, exists, err := c.look(ctx, have.ID)
 		status := now.ProvisioningStatus
@@ -29,7 +30,7 @@ func (c *Client) Resume(ctx context.Context, have *lb.Tree, slice time.Duration)
 			have.ProvisioningStatus, have.UpdatedAt = status, now.UpdatedAt
 			return Progress{}, c.sameShape(ctx, have)
 		}
-		wait := nextLook(clock.Now().Sub(started))
+		wait := nextLook(clock.Now().Sub(since))
 		if clock.Now().Add(wait).After(deadline) {
 			return Progress{Pending: true, RequeueAfter: max(wait, time.Second)}, nil
 		}

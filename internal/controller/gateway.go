@@ -180,7 +180,7 @@ func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree
 func (r *GatewayReconciler) observe(ctx context.Context, p *pass) (have *lb.Tree, wait time.Duration, err error) {
 	if known, ok := r.memory.take(p.key, p.snapshot.Gateway.UID, r.Clock.Now()); ok {
 		p.read = known.read
-		progress, err := r.Cloud.Resume(ctx, known.have, r.Slice)
+		progress, err := r.Cloud.Resume(ctx, known.have, known.since, r.Slice)
 		switch {
 		case err == nil && progress.Pending:
 			r.memory.keep(p.key, known)
