@@ -77,6 +77,7 @@ const (
 	secretNotFound    = "Secret not found."
 	containerNotFound = "Container not found."
 	maxSecretBytes    = 20000
+	maxRequestBytes   = 25000
 )
 
 func (c *Cloud) barbican(r *request) (response, error) {
@@ -102,7 +103,7 @@ func (c *Cloud) barbicanNow() string { return c.clock.Now().UTC().Format("2006-0
 func (c *Cloud) secretView(s *secret) object {
 	out := object{"secret_ref": c.secretRef(s.id), "name": s.name, "secret_type": s.secretType, "status": "ACTIVE",
 		"created": s.created, "updated": s.updated, "creator_id": s.creator, "algorithm": s.algorithm, "mode": s.mode,
-		"bit_length": s.bitLength, "expiration": s.expiration, "consumers": append([]consumer{}, s.consumers...)}
+		"bit_length": s.bitLength, "expiration": s.expiration}
 	if s.name == "" {
 		out["name"] = nil
 	}
@@ -143,11 +144,7 @@ func (c *Cloud) secretCall(r *request) (response, error) {
 		s.contentType = r.header.Get("Content-Type")
 		s.payload = slices.Clone(r.body)
 		if r.header.Get("Content-Encoding") == "base64" {
-			b, err := base64.StdEncoding.DecodeString(string(r.body))
-			if err != nil {
-				return response{}, refuse(400, "Unable to decode request payload.")
-			}
-			s.payload = b
+			s.payload = lenientBase64(string(r.body))
 		}
 		s.updated = c.barbicanNow()
 		return response{status: 204}, nil
@@ -197,8 +194,9 @@ func (c *Cloud) createSecret(r *request) (response, error) {
 		SecretType      string  `json:"secret_type"`
 		Expiration      *string `json:"expiration"`
 	}
-	if err := json.Unmarshal(r.body, &in); err != nil {
-		return response{}, refuse(400, "The request body is not valid JSON.")
+	// A body beyond its limit is cut off, and then it is no JSON any more.
+	if err := json.Unmarshal(r.body, &in); err != nil || len(r.body) > maxRequestBytes {
+		return response{}, refuse(400, "Malformed JSON")
 	}
 	if len(in.Name) > 255 {
 		return response{}, refuse(400, "Provided object does not match schema 'Secret': '%s' is too long. Invalid property: 'name'", in.Name)
@@ -222,13 +220,9 @@ func (c *Cloud) createSecret(r *request) (response, error) {
 		}
 		s.contentType, s.payload = in.ContentType, []byte(*in.Payload)
 		if in.ContentEncoding == "base64" {
-			b, err := base64.StdEncoding.DecodeString(*in.Payload)
-			if err != nil {
-				return response{}, refuse(400, "Provided object does not match schema 'Secret': Invalid payload for payload_content_encoding. Invalid property: 'payload'")
-			}
-			s.payload = b
-		} else if in.ContentType == "application/octet-stream" {
-			return response{}, refuse(400, "Provided object does not match schema 'Secret': payload_content_encoding must be specified when payload_content_type is application/octet-stream.. Invalid property: 'payload_content_encoding'")
+			s.payload = lenientBase64(*in.Payload)
+		} else if in.ContentType == "application/octet-stream" && in.ContentEncoding != "binary" {
+			return response{}, refuse(400, "Provided object does not match schema 'Secret': payload_content_encoding is not one of ['base64', 'binary']. Invalid property: 'payload_content_encoding'")
 		}
 		if len(s.payload) > maxSecretBytes {
 			return response{}, refuse(413, "Provided information too large to process")
@@ -238,6 +232,22 @@ func (c *Cloud) createSecret(r *request) (response, error) {
 	s.order = c.keys.next
 	c.keys.secrets[s.id] = s
 	return response{status: 201, body: object{"secret_ref": c.secretRef(s.id)}}, nil
+}
+
+// lenientBase64 decodes like Python does by default: what is not in the
+// alphabet is skipped.
+func lenientBase64(s string) []byte {
+	keep := strings.Map(func(r rune) rune {
+		if r < 128 && strings.ContainsRune("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", r) {
+			return r
+		}
+		return -1
+	}, s)
+	b, err := base64.RawStdEncoding.DecodeString(keep)
+	if err != nil {
+		return []byte{}
+	}
+	return b
 }
 
 // pageOf cuts a Barbican list and makes its links.

@@ -179,7 +179,7 @@ func (c *Cloud) issueToken(r *request) (response, error) {
 	case "token":
 		old := c.validToken(id.Token.ID)
 		if old == nil {
-			return response{}, denied
+			return response{}, refuse(http.StatusNotFound, "Could not recognize Fernet token")
 		}
 		tid := t.id
 		*t = *old

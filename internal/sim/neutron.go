@@ -131,15 +131,8 @@ func (c *Cloud) neutron(r *request) (response, error) {
 			}
 		}
 		return response{}, neutronFault(404, "HTTPNotFound", "The resource could not be found.")
-	case r.is("GET", "quotas", "*"):
-		q := object{}
-		for _, k := range []string{"floatingip", "port", "security_group", "security_group_rule", "network", "subnet", "router"} {
-			q[k] = -1
-			if n, ok := c.net.quotas[k]; ok {
-				q[k] = n
-			}
-		}
-		return response{status: 200, body: object{"quota": q}}, nil
+	case r.path[0] == "quotas" && len(r.path) >= 2:
+		return c.neutronQuota(r)
 	}
 	res := neutronResources[r.path[0]]
 	if res == nil {
@@ -179,6 +172,9 @@ func (c *Cloud) neutron(r *request) (response, error) {
 }
 
 func (res *resource) notFound(id string) error {
+	if res.collection == "floatingips" {
+		return neutronFault(404, res.exception, "%s %s could not be found", res.title, id)
+	}
 	return neutronFault(404, res.exception, "%s %s could not be found.", res.title, id)
 }
 
@@ -322,6 +318,9 @@ func (c *Cloud) listNeutron(r *request, res *resource) (response, error) {
 	}
 	// Neutron sorts by id when it is asked to page, else as the database likes.
 	limit, _ := strconv.Atoi(q.Get("limit"))
+	if len(q["sort_key"]) != len(q["sort_dir"]) {
+		return response{}, neutronFault(400, "HTTPBadRequest", "The number of sort_keys and sort_dirs must be same")
+	}
 	if limit > 0 || q.Get("marker") != "" || c.opts.PageLimit < len(items) {
 		sort.Slice(items, func(i, j int) bool { return items[i].id() < items[j].id() })
 	}
@@ -421,13 +420,7 @@ func (c *Cloud) createNeutron(r *request, res *resource) (response, error) {
 		o["tags"] = v
 	}
 	if limit, ok := c.net.quotas[res.singular]; ok && limit >= 0 {
-		n := 0
-		for _, other := range c.net.objects[res.collection] {
-			if other.str("project_id") == project {
-				n++
-			}
-		}
-		if n >= limit {
+		if c.owns(project, res.collection) >= limit {
 			return response{}, neutronFault(409, "OverQuota", "Quota exceeded for resources: ['%s'].", res.singular)
 		}
 	}
@@ -435,6 +428,60 @@ func (c *Cloud) createNeutron(r *request, res *resource) (response, error) {
 		return response{}, err
 	}
 	return response{status: 201, body: object{res.singular: c.neutronView(res.collection, o)}}, nil
+}
+
+// owns counts what a project has.
+func (c *Cloud) owns(project, collection string) int {
+	n := 0
+	for _, o := range c.net.objects[collection] {
+		if o.str("project_id") == project {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *Cloud) neutronQuota(r *request) (response, error) {
+	if !r.token.admin() && (r.method != "GET" || r.path[1] != r.token.projectID) {
+		return response{}, neutronFault(403, "PolicyNotAuthorized", "rule:update_quota is disallowed by policy")
+	}
+	limits, details := object{}, object{}
+	for _, res := range neutronResources {
+		limit, ok := c.net.quotas[res.singular]
+		if !ok {
+			limit = -1
+		}
+		limits[res.singular] = limit
+		details[res.singular] = object{"limit": limit, "used": c.owns(r.path[1], res.collection), "reserved": 0}
+	}
+	switch {
+	case r.is("GET", "quotas", "*"):
+		return response{status: 200, body: object{"quota": limits}}, nil
+	case r.method == "GET" && len(r.path) == 3 && strings.HasPrefix(r.path[2], "details"):
+		return response{status: 200, body: object{"quota": details}}, nil
+	case r.is("PUT", "quotas", "*"):
+		var in struct {
+			Quota map[string]int `json:"quota"`
+		}
+		if err := json.Unmarshal(r.body, &in); err != nil {
+			return response{}, neutronFault(400, "HTTPBadRequest", "Malformed request body.")
+		}
+		for _, res := range neutronResources {
+			limit, ok := in.Quota[res.singular]
+			if used := c.owns(r.path[1], res.collection); ok && limit >= 0 && limit < used {
+				return response{}, neutronFault(400, "HTTPBadRequest", "Quota limit %d for %s must be greater than or equal to already used %d", limit, res.singular, used)
+			}
+		}
+		for kind, limit := range in.Quota {
+			c.net.setQuota(kind, limit)
+			limits[kind] = limit
+		}
+		return response{status: 200, body: object{"quota": limits}}, nil
+	case r.is("DELETE", "quotas", "*"):
+		clear(c.net.quotas)
+		return response{status: 204}, nil
+	}
+	return response{}, neutronFault(404, "HTTPNotFound", "The resource could not be found.")
 }
 
 // makeNeutron completes and stores an object of any collection.

@@ -212,12 +212,8 @@ func (c *Cloud) makeFloatingIP(t *token, project string, o record) (record, erro
 	o["router_id"], o["status"] = nil, "DOWN"
 	port, want := o.str("port_id"), o.str("fixed_ip_address")
 	o["port_id"], o["fixed_ip_address"] = nil, nil
-	assoc, err := c.association(project, o, port, want)
-	if err != nil {
-		return nil, err
-	}
 	var address string
-	err = neutronFault(409, "IpAddressGenerationFailure", "No more IP addresses available on network %s.", id)
+	err := neutronFault(409, "IpAddressGenerationFailure", "No more IP addresses available on network %s.", id)
 	for _, s := range c.ordered("subnets") {
 		if s.str("network_id") != id || o.str("subnet_id") != "" && o.str("subnet_id") != s.id() {
 			continue
@@ -230,8 +226,13 @@ func (c *Cloud) makeFloatingIP(t *token, project string, o record) (record, erro
 	if err != nil {
 		return nil, err
 	}
-	o["floating_ip_address"] = address
+	o["id"], o["floating_ip_address"] = c.newID(), address
 	delete(o, "subnet_id")
+	assoc, err := c.association(project, o, port, want)
+	if err != nil {
+		c.freeAddress(o.str("_subnet"), address)
+		return nil, err
+	}
 	for k, v := range assoc {
 		o[k] = v
 	}
@@ -476,7 +477,8 @@ func (c *Cloud) claimVIP(lb *loadBalancer, w *vipWish) error {
 	o["device_id"], o["device_owner"], o["fixed_ips"] = "lb-"+lb.ID, "Octavia", ips
 	p, err := c.makePort(lb.ProjectID, o)
 	if err != nil {
-		return err
+		// Whatever Neutron says, taken or used up, this is what is left of it.
+		return refuse(500, "Provider '%s' reports error: ConflictException: 409", lb.Provider)
 	}
 	lb.ownsPort, lb.VipPortID = true, p.id()
 	got, _ := p["fixed_ips"].([]record)

@@ -287,7 +287,7 @@ func TestLists_pageFilterAndSort(t *testing.T) {
 
 	for _, tc := range []struct{ query, want string }{
 		{"name=page-a", "a"}, {"name=PAGE-A", "a"}, {"name=nope", ""}, {"protocol=HTTP&name=page-b", "b"}, {"admin_state_up=false", ""},
-		{"admin_state_up=true&name=page-c", "c"}, {"id=" + idsOf(lb)["page-d"], "d"}, 
+		{"admin_state_up=true&name=page-c", "c"}, {"id=" + idsOf(lb)["page-d"], "d"},
 		{"description=&name=page-e", ""}, // what was never set is null
 	} {
 		equal(t, tc.query, names(c.must(200, "GET", base+"&"+tc.query, nil)), tc.want)
