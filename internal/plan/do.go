@@ -74,6 +74,10 @@ func (c *change) createPolicy(one *slot, hidden bool) {
 }
 
 func (c *change) deletePolicy(one *slot) {
+	if c.spare(lb.KindPolicy, one.ref(), lb.KindRule) {
+		c.stay(one.have.Pool)
+		return
+	}
 	one.side.present = slices.DeleteFunc(one.side.present, func(o *slot) bool { return o == one })
 	c.add(Step{Verb: Delete, Kind: lb.KindPolicy, Ref: one.ref(), Parent: one.side.ref(), Reason: "nothing is routed by this policy any more"})
 }

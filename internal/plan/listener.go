@@ -28,8 +28,10 @@ func (c *change) finishListeners() {
 			continue
 		}
 		if have := byPort[want.Port]; have != nil {
-			c.deleteListener(have, fmt.Sprintf("a listener's protocol cannot change from %s to %s", have.Protocol, want.Protocol))
 			delete(byPort, want.Port)
+			if !c.deleteListener(have, fmt.Sprintf("a listener's protocol cannot change from %s to %s", have.Protocol, want.Protocol)) {
+				continue
+			}
 			delete(taken, have.Key)
 		} else if foreign := c.foreignOn(want.Port); foreign != nil {
 			c.conflict(Conflict{Kind: lb.KindListener, Key: want.Key, ID: foreign.ID, Reason: fmt.Sprintf(
@@ -43,15 +45,6 @@ func (c *change) finishListeners() {
 			c.deleteListener(have, "nothing is wanted on this port any more")
 		}
 	}
-}
-
-func (p *planner) foreignOn(port int) *lb.Foreign {
-	for i := range p.have.Foreign {
-		if f := &p.have.Foreign[i]; f.Kind == lb.KindListener && f.Port == port {
-			return f
-		}
-	}
-	return nil
 }
 
 // createListener builds a listener disabled and enables it last, so that no request sees only some of its policies.
@@ -137,8 +130,19 @@ func (c *change) defaultDiffers(want, have *lb.Listener) bool {
 	return to != from || to == nil && have.DefaultPool != ""
 }
 
-func (p *planner) deleteListener(have *lb.Listener, reason string) {
-	p.add(Step{Verb: Delete, Kind: lb.KindListener, Ref: listenerRef(have), Reason: reason})
+// deleteListener returns false when the listener has to stay.
+func (p *planner) deleteListener(have *lb.Listener, reason string) bool {
+	if p.spare(lb.KindListener, listenerRef(have), lb.KindPolicy, lb.KindRule) {
+		p.stay(have.DefaultPool)
+		for i := range have.Policies {
+			p.stay(have.Policies[i].Pool)
+		}
+		return false
+	}
+	bare := *have
+	bare.Policies = nil
+	p.add(Step{Verb: Delete, Kind: lb.KindListener, Ref: listenerRef(have), ListenerTo: &bare, Reason: reason})
+	return true
 }
 
 func listenerRef(l *lb.Listener) Ref { return Ref{ID: l.ID, Key: l.Key} }

@@ -46,6 +46,8 @@ type planner struct {
 	want, have *lb.Tree
 	steps      []Step
 	conflicts  []Conflict
+	// used are the pools of have whose users could not be deleted, by key.
+	used map[string]bool
 }
 
 func newPlanner(want, have *lb.Tree) *planner {
@@ -55,9 +57,12 @@ func newPlanner(want, have *lb.Tree) *planner {
 	if have == nil {
 		have = &lb.Tree{}
 	}
-	return &planner{want: want, have: have}
+	return &planner{want: want, have: have, steps: []Step{}, used: map[string]bool{}}
 }
 
 func (p *planner) add(s Step) { p.steps = append(p.steps, s) }
 
 func (p *planner) conflict(c Conflict) { p.conflicts = append(p.conflicts, c) }
+
+// stay notes a pool that is still used.
+func (p *planner) stay(pool string) { p.used[pool] = true }

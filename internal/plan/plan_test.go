@@ -1,6 +1,10 @@
 package plan
 
 import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
@@ -105,4 +109,69 @@ func TestNew_changesObjectByObject(t *testing.T) {
 	if again := New(want, have); !again.Empty() {
 		t.Errorf("a second plan does\n%s", again)
 	}
+}
+
+func TestPlan_printsAsJSONAndGraph(t *testing.T) {
+	t.Parallel()
+	if got, err := New(nil, nil).JSON(); err != nil || string(got) != "{\n  \"steps\": []\n}" {
+		t.Errorf("got %s, %v", got, err)
+	}
+	have := built(t, testTree(testPolicy("p1", "a", "foo", "/a")))
+	want := testTree(testPolicy("p1", "c", "foo", "/a"), testPolicy("p2", "a", "foo", ""))
+	want.Pools = append(want.Pools, testPool("c", "10.0.0.4"))
+	p := New(want, have)
+	data, err := p.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var back Plan
+	if err := json.Unmarshal(data, &back); err != nil || !reflect.DeepEqual(p, back) {
+		t.Errorf("got back\n%s, %v", back, err)
+	}
+	if graph := p.Graph(); strings.Count(graph, "label=") != len(p.Steps) || !strings.Contains(graph, "s1 -> s2;") {
+		t.Errorf("got %s", graph)
+	}
+}
+
+func TestPlan_dependsOnWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	have := built(t, testTree(testPolicy("p1", "b", "foo", "/a")))
+	want := testTree(testPolicy("p1", "c", "foo", "/a"), testPolicy("p2", "c", "bar", "/a"))
+	want.Pools = []lb.Pool{testPool("a", "10.0.0.1", "10.0.0.7"), testPool("c", "10.0.0.4")}
+	p := New(want, have)
+	// Any order that keeps the dependencies can be applied: here the one that delays each step as long as it can.
+	depends, done := p.Depends(), make([]bool, len(p.Steps))
+	for range p.Steps {
+		for i := len(p.Steps) - 1; i >= 0; i-- {
+			if !done[i] && !slices.ContainsFunc(depends[i], func(d int) bool { return !done[d] }) {
+				if err := Apply(have, p.Steps[i]); err != nil {
+					t.Fatalf("%v in\n%s", err, p.Graph())
+				}
+				done[i] = true
+				break
+			}
+		}
+	}
+	if again := New(want, have); !again.Empty() {
+		t.Errorf("a second plan does\n%s", again)
+	}
+}
+
+func TestPlan_withoutDeletesDeletesNothing(t *testing.T) {
+	t.Parallel()
+	first := testTree(testPolicy("p1", "a", "foo", "/a"), testPolicy("p2", "b", "foo", ""))
+	first.FloatingIP = &lb.FloatingIP{NetworkID: "public"}
+	have := built(t, first)
+	if p := New(nil, have).WithoutDeletes(); len(p.Steps) != 0 || len(p.Conflicts) != 2 {
+		t.Errorf("got\n%s", p)
+	}
+	want := testTree(testPolicy("p1", "a", "bar", "/a"))
+	want.Listeners[0].Protocol = lb.TerminatedHTTPS
+	want.Pools[0].Monitor.Type = "HTTP"
+	want.FloatingIP = &lb.FloatingIP{NetworkID: "other"}
+	p := New(want, have).WithoutDeletes()
+	if len(p.Steps) != 0 || len(p.Conflicts) == 0 {
+		t.Errorf("got\n%s", p)
+	}
+	applyAll(t, have, p)
 }

@@ -215,6 +215,10 @@ func monitorRef(pool Ref, id string) Ref {
 	return Ref{ID: id, Key: pool.Key + "/" + string(lb.KindMonitor)}
 }
 
+// deletePool deletes a pool that nothing uses.
 func (p *planner) deletePool(have *lb.Pool, reason string) {
+	if p.used[have.Key] || p.spare(lb.KindPool, poolRef(have), lb.KindMember, lb.KindMonitor) {
+		return
+	}
 	p.add(Step{Verb: Delete, Kind: lb.KindPool, Ref: poolRef(have), Reason: reason})
 }

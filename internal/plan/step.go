@@ -42,7 +42,8 @@ type Step struct {
 	Reason string `json:"reason"`
 
 	// Tree for KindLoadBalancer: on Create the fully-populated load balancer.
-	Tree       *lb.Tree     `json:"tree,omitempty"`
+	Tree *lb.Tree `json:"tree,omitempty"`
+	// ListenerTo for KindListener; on Delete it is the listener as it was, for its port.
 	ListenerTo *lb.Listener `json:"listener,omitempty"`
 	Pool       *lb.Pool     `json:"pool,omitempty"`
 	// Members for KindMembers: the whole set, which one call puts in place.
