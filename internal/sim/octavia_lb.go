@@ -162,15 +162,16 @@ func (c *Cloud) createLoadBalancer(r *request) (response, error) {
 	if !quota.take(c, "loadbalancer", 1) {
 		return response{}, quotaMet("Load Balancer")
 	}
+	if !storeTags(lb, a) {
+		return response{}, refuse(409, "Already an entity with that specified id.")
+	}
 	if err := c.claimVIP(lb, want); err != nil {
 		return response{}, err
 	}
 	g := &graph{c: c, lb: lb, quota: quota}
-	if err = g.build(a); err == nil && !storeTags(lb, a) {
-		err = refuse(500, duplicateTag)
-	}
-	if err != nil {
-		c.releaseVIPPort(lb)
+	if err := g.build(a); err != nil {
+		// The VIP port stays behind: Octavia undoes only what is in its
+		// database.
 		return response{}, err
 	}
 	g.commit()

@@ -339,10 +339,6 @@ func TestQuotas_areCountedAndLeak(t *testing.T) {
 		c.refused(403, "Quota has been met for resources: Pool", "POST", "/lb/pools", o{"pool": o{"protocol": "HTTP", "lb_algorithm": "ROUND_ROBIN", "loadbalancer_id": id}})
 		c.refused(403, "Quota has been met for resources: L7 Policy", "POST", "/lb/l7policies", o{"l7policy": o{"listener_id": i["web"], "action": "REJECT"}})
 	})
-	limited(o{"pool": 0}, func() {
-		c.refused(403, "Quota has been met for resources: Pool", "POST", "/lb/loadbalancers", o{"loadbalancer": o{"vip_subnet_id": c.subnet, "name": "never",
-			"pools": l{o{"name": "p", "protocol": "HTTP", "lb_algorithm": "ROUND_ROBIN"}}}})
-	})
 	equal(t, "the refusals left the load balancer", c.wait(id), "ACTIVE")
 	doc := c.must(200, "GET", path, nil)
 	equal(t, "quota fields", keys(dig(doc, "quota").(o)), l{"health_monitor", "l7policy", "l7rule", "listener", "load_balancer", "member", "pool"})

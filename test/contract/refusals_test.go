@@ -96,14 +96,6 @@ func TestOctavia_refusesWithTheseWords(t *testing.T) {
 		{"the flavor that stands for deleted ones", "POST", "/lb/loadbalancers", whole(o{"flavor_id": "{none}"}), 400, "The selected flavor is not allowed in this deployment: {none}"},
 		{"no such zone", "POST", "/lb/loadbalancers", whole(o{"availability_zone": "nowhere"}), 400, "Validation failure: Invalid availability zone."},
 		{"no such provider", "POST", "/lb/loadbalancers", whole(o{"provider": "nobody"}), 400, "Provider 'nobody' is not enabled."},
-		{"pools of a create need names", "POST", "/lb/loadbalancers", whole(o{"listeners": l{o{"protocol": "HTTP", "protocol_port": 80, "default_pool": o{"protocol": "HTTP", "lb_algorithm": "ROUND_ROBIN"}}}}), 400, "Validation failure: Pools must be named when creating a fully populated loadbalancer."},
-		{"pools of a create need different names", "POST", "/lb/loadbalancers", whole(o{"pools": l{o{"name": "p", "protocol": "HTTP", "lb_algorithm": "ROUND_ROBIN"}, o{"name": "p", "protocol": "HTTP", "lb_algorithm": "ROUND_ROBIN"}}}), 400, "Validation failure: Pool names must be unique when creating a fully populated loadbalancer."},
-		{"a reference to no pool", "POST", "/lb/loadbalancers", whole(o{"listeners": l{o{"protocol": "HTTP", "protocol_port": 80, "default_pool": o{"name": "nope"}}}}), 400, "Validation failure: Pool 'nope' was referenced but no full definition was found."},
-		{"a pool without a protocol", "POST", "/lb/loadbalancers", whole(o{"pools": l{o{"name": "p", "lb_algorithm": "ROUND_ROBIN"}}}), 400, "Validation failure: Pool definition for 'p' missing required attribute: protocol"},
-		{"a bad rule deep in a create", "POST", "/lb/loadbalancers", whole(o{"listeners": l{o{"protocol": "HTTP", "protocol_port": 80, "l7policies": l{o{"action": "REJECT", "rules": l{rule("PATH", "EQUAL_TO", "/a b")}}}}}}), 400, "Error parsing L7Rule: Invalid characters in comparison value"},
-		{"a bad regular expression deep in a create", "POST", "/lb/loadbalancers", whole(o{"listeners": l{o{"protocol": "HTTP", "protocol_port": 80, "l7policies": l{o{"action": "REJECT", "rules": l{rule("PATH", "REGEX", "(")}}}}}}), 400, "Error parsing L7Rule: Unable to parse regular expression: missing ), unterminated subpattern at position 0"},
-		{"the same member twice in a create", "POST", "/lb/loadbalancers", whole(o{"pools": l{o{"name": "p", "protocol": "HTTP", "lb_algorithm": "ROUND_ROBIN", "members": l{o{"address": "10.0.0.9", "protocol_port": 1}, o{"address": "10.0.0.9", "protocol_port": 1}}}}}), 409, "Another member on this pool is already using ip 10.0.0.9 on protocol_port 1"},
-		{"the same port twice in a create", "POST", "/lb/loadbalancers", whole(o{"listeners": l{o{"protocol": "HTTP", "protocol_port": 80}, o{"protocol": "TCP", "protocol_port": 80}}}), 409, "Another Listener on this Load Balancer is already using protocol HTTP and protocol_port 80"},
 
 		// Nesting works nowhere else.
 		{"listener with a default pool", "POST", "/lb/listeners", listener(o{"default_pool": o{"name": "np", "protocol": "HTTP", "lb_algorithm": "ROUND_ROBIN"}}), 500, "'dict' object has no attribute '_sa_instance_state'"},
@@ -221,4 +213,61 @@ func TestOctavia_refusesWithTheseWords(t *testing.T) {
 	if n := len(list(doc, "loadbalancers")); n != 0 {
 		t.Errorf("%d load balancers were left by refused creates", n)
 	}
+}
+
+// TestCreate_refusedLeavesItsPort covers the creates that are refused only when
+// the VIP port exists already: the port stays, named after a load balancer that
+// never was.
+func TestCreate_refusedLeavesItsPort(t *testing.T) {
+	c := begin(t)
+	// A network of its own makes sure which ports are of this test.
+	doc := c.must(201, "POST", "/network/networks", o{"network": o{"name": "contract"}})
+	network := str(doc, "network", "id")
+	ports := func() []o {
+		return list(c.must(200, "GET", "/network/ports?network_id="+network, nil), "ports")
+	}
+	t.Cleanup(func() {
+		for _, p := range ports() {
+			c.must(204, "DELETE", "/network/ports/"+str(p, "id"), nil)
+		}
+		c.must(204, "DELETE", "/network/networks/"+network, nil)
+	})
+	doc = c.must(201, "POST", "/network/subnets", o{"subnet": o{"network_id": network, "ip_version": 4, "cidr": "192.0.2.0/24", "enable_dhcp": false}})
+	subnet := str(doc, "subnet", "id")
+	whole := func(more o) o {
+		out := o{"name": "never", "vip_subnet_id": subnet}
+		for k, v := range more {
+			out[k] = v
+		}
+		return o{"loadbalancer": out}
+	}
+	refusals := []refusal{
+		{"pools of a create need names", "", "", whole(o{"listeners": l{o{"protocol": "HTTP", "protocol_port": 80, "default_pool": o{"protocol": "HTTP", "lb_algorithm": "ROUND_ROBIN"}}}}), 400, "Validation failure: Pools must be named when creating a fully populated loadbalancer."},
+		{"pools of a create need different names", "", "", whole(o{"pools": l{o{"name": "p", "protocol": "HTTP", "lb_algorithm": "ROUND_ROBIN"}, o{"name": "p", "protocol": "HTTP", "lb_algorithm": "ROUND_ROBIN"}}}), 400, "Validation failure: Pool names must be unique when creating a fully populated loadbalancer."},
+		{"a reference to no pool", "", "", whole(o{"listeners": l{o{"protocol": "HTTP", "protocol_port": 80, "default_pool": o{"name": "nope"}}}}), 400, "Validation failure: Pool 'nope' was referenced but no full definition was found."},
+		{"a pool without a protocol", "", "", whole(o{"pools": l{o{"name": "p", "lb_algorithm": "ROUND_ROBIN"}}}), 400, "Validation failure: Pool definition for 'p' missing required attribute: protocol"},
+		{"a bad rule deep in a create", "", "", whole(o{"listeners": l{o{"protocol": "HTTP", "protocol_port": 80, "l7policies": l{o{"action": "REJECT", "rules": l{rule("PATH", "EQUAL_TO", "/a b")}}}}}}), 400, "Error parsing L7Rule: Invalid characters in comparison value"},
+		{"a bad regular expression deep in a create", "", "", whole(o{"listeners": l{o{"protocol": "HTTP", "protocol_port": 80, "l7policies": l{o{"action": "REJECT", "rules": l{rule("PATH", "REGEX", "(")}}}}}}), 400, "Error parsing L7Rule: Unable to parse regular expression: missing ), unterminated subpattern at position 0"},
+		{"the same member twice in a create", "", "", whole(o{"pools": l{o{"name": "p", "protocol": "HTTP", "lb_algorithm": "ROUND_ROBIN", "members": l{o{"address": "10.0.0.9", "protocol_port": 1}, o{"address": "10.0.0.9", "protocol_port": 1}}}}}), 409, "Another member on this pool is already using ip 10.0.0.9 on protocol_port 1"},
+		{"the same port twice in a create", "", "", whole(o{"listeners": l{o{"protocol": "HTTP", "protocol_port": 80}, o{"protocol": "TCP", "protocol_port": 80}}}), 409, "Another Listener on this Load Balancer is already using protocol HTTP and protocol_port 80"},
+	}
+	for n, tc := range refusals {
+		t.Run(tc.quirk, func(t *testing.T) {
+			sub := c.within(t)
+			sub.refused(tc.status, tc.message, "POST", "/lb/loadbalancers", tc.body)
+			left := ports()
+			equal(t, "ports that were left", len(left), n+1)
+			for _, p := range left {
+				if str(p, "device_owner") != "Octavia" {
+					t.Errorf("device owner %q", str(p, "device_owner"))
+				}
+				sub.must(404, "GET", "/lb/loadbalancers/"+strings.TrimPrefix(str(p, "device_id"), "lb-"), nil)
+			}
+		})
+	}
+	t.Run("a repeated tag is noticed before", func(t *testing.T) {
+		sub := c.within(t)
+		sub.refused(409, "Already an entity with that specified id.", "POST", "/lb/loadbalancers", whole(o{"tags": l{"a", "a"}}))
+		equal(t, "ports that were left", len(ports()), len(refusals))
+	})
 }
