@@ -22,6 +22,8 @@ type route struct {
 	rules    []*rule
 	problems []status.RouteBackendProblem
 	parents  []*parent
+	// instead is the status with which requests of rules that cannot be served are answered.
+	instead int
 }
 
 // parent is one parentRef of a route.

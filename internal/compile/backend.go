@@ -21,9 +21,16 @@ type backend struct {
 	endpoints []endpoint
 	// check is the port on which kube-proxy says whether a Node has an endpoint of the Service; 0 when there is none.
 	check int32
+	// answers is the port of the responder's Pods, 0 for backends of users.
+	answers int
 }
 
-func (b *backend) String() string { return fmt.Sprintf("%s:%d", b.service, b.port) }
+func (b *backend) String() string {
+	if b.answers != 0 {
+		return fmt.Sprintf("responder:%d", b.answers)
+	}
+	return fmt.Sprintf("%s:%d", b.service, b.port)
+}
 
 // endpoint is one address of a backend.
 type endpoint struct {

@@ -8,6 +8,7 @@ import (
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/answer"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
 )
@@ -18,6 +19,10 @@ type compiler struct {
 	owner    lb.Owner
 	pools    *pools
 	backends *backends
+	// responder gives the answers that Octavia cannot.
+	responder *responder
+	// redirects are those that the tree takes from it.
+	redirects answer.Table
 }
 
 // Gateway says what a Gateway means: the load balancer to have and what to tell in status. Mistakes of users are verdicts; it never
@@ -33,9 +38,10 @@ func Gateway(s Snapshot) Result {
 			ClusterID: s.ClusterID, Controller: s.Controller,
 			Namespace: s.Gateway.Namespace, Name: s.Gateway.Name, UID: string(s.Gateway.UID),
 		},
-		pools:    newPools(),
 		backends: newBackends(in),
 	}
+	c.responder = newResponder(in, c.backends)
+	c.pools = newPools(c.responder)
 	own, sets := in.listeners(), in.listenerSets()
 	byOwner := owners{ungenerated(in.object()): own}
 	groups := [][]*listener{own}
@@ -47,10 +53,10 @@ func Gateway(s Snapshot) Result {
 	routes := c.routes(byOwner)
 	tree := c.tree(slices.Concat(groups...), routes)
 
-	result := Result{Tree: tree}
+	result := Result{Tree: tree, Redirects: c.redirects}
 	gateway, state := status.Verdict{Object: in.object()}, parentAccepted
 	if refused, why := refusal(s.Gateway); refused {
-		result.Tree, result.Hold, state = lb.Tree{}, true, parentRefused
+		result.Tree, result.Redirects, result.Hold, state = lb.Tree{}, nil, true, parentRefused
 		gateway.Conditions = []status.Condition{why}
 	} else {
 		gateway.Conditions = []status.Condition{acceptance(own, sets)}
@@ -169,6 +175,14 @@ func (c *compiler) tree(listeners []*listener, routes []*route) lb.Tree {
 	slices.SortFunc(pools, func(a, b *pool) int { return strings.Compare(a.key, b.key) })
 	for _, p := range pools {
 		tree.Pools = append(tree.Pools, c.pool(p))
+		for _, s := range p.shares {
+			if redirect, ok := c.responder.redirects[s.backend.answers]; ok {
+				if c.redirects == nil {
+					c.redirects = answer.Table{}
+				}
+				c.redirects[s.backend.answers] = redirect
+			}
+		}
 	}
 	for _, p := range programs {
 		tree.Listeners = append(tree.Listeners, c.listener(p))

@@ -13,7 +13,7 @@
 //	backend.go     backendRefs become endpoints             node.go        which Nodes take requests
 //	endpoint.go    EndpointSlices
 //	grant.go       references across namespaces             weight.go      shares become member weights
-//	pool.go        shared pools and health monitors
+//	pool.go        shared pools and health monitors          responder.go   answers that Octavia cannot give
 //
 // testdata/ holds one golden case for each idea. The package is pure: no context, client, clock, randomness or log.
 package compile

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/answer"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/compile"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/route"
@@ -36,9 +37,10 @@ type facts struct {
 
 // golden is what an output holds.
 type golden struct {
-	Tree     *lb.Tree         `json:"tree,omitempty"`
-	Hold     bool             `json:"hold,omitempty"`
-	Verdicts []status.Verdict `json:"verdicts,omitempty"`
+	Tree      *lb.Tree         `json:"tree,omitempty"`
+	Hold      bool             `json:"hold,omitempty"`
+	Redirects answer.Table     `json:"redirects,omitempty"`
+	Verdicts  []status.Verdict `json:"verdicts,omitempty"`
 }
 
 func TestGateway_matchesGoldenOutputs(t *testing.T) {
@@ -62,7 +64,7 @@ func TestGateway_matchesGoldenOutputs(t *testing.T) {
 			if _, err = route.New(&result.Tree); err != nil {
 				t.Errorf("HAProxy would not take the tree: %v", err)
 			}
-			out := golden{Hold: result.Hold, Verdicts: result.Verdicts}
+			out := golden{Hold: result.Hold, Redirects: result.Redirects, Verdicts: result.Verdicts}
 			if !result.Tree.Empty() {
 				out.Tree = &result.Tree
 				if !f.Marks {

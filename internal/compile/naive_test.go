@@ -2,12 +2,19 @@ package compile_test
 
 import (
 	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
 	"regexp"
+	"slices"
 	"strings"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/answer"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/compile"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/responder"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/route"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
 )
@@ -83,7 +90,10 @@ func naive(s compile.Snapshot, refused refusals, r route.Request) outcome {
 	host = strings.ToLower(host)
 	listener := naiveListener(s.Gateway, r.Port, host)
 	if listener == nil {
-		return nothing
+		if !slices.ContainsFunc(s.Gateway.Spec.Listeners, func(l gwv1.Listener) bool { return int(l.Port) == r.Port }) {
+			return nothing
+		}
+		return unmatched(s)
 	}
 	var best *candidate
 	for _, hr := range s.HTTPRoutes {
@@ -108,12 +118,12 @@ func naive(s compile.Snapshot, refused refusals, r route.Request) outcome {
 		}
 	}
 	if best == nil {
-		return nothing
+		return unmatched(s)
 	}
 	if refused.rule(best.route, best.rule, listener) {
-		return "invalid"
+		return invalid(s)
 	}
-	return naiveAction(best, listener, host, r)
+	return naiveAction(best, listener, host, r, s)
 }
 
 func naiveListener(gateway *gwv1.Gateway, port int, host string) *gwv1.Listener {
@@ -247,52 +257,198 @@ func naiveBetter(a, b *candidate) bool {
 	return a.match < b.match
 }
 
-func naiveAction(c *candidate, l *gwv1.Listener, host string, r route.Request) outcome {
+// naiveAction says what a rule does with a request: a redirect, or shares of Services and statuses.
+func naiveAction(c *candidate, l *gwv1.Listener, host string, r route.Request, s compile.Snapshot) outcome {
 	rule := c.route.Spec.Rules[c.rule]
 	if len(rule.Filters) > 0 {
-		f := rule.Filters[0]
-		if h := naiveHostname((*gwv1.Hostname)(f.RequestRedirect.Hostname)); h != "" {
-			host = h
-		}
-		port := int(l.Port)
-		if f.RequestRedirect.Scheme != nil {
-			port = map[string]int{"http": 80, "https": 443}[*f.RequestRedirect.Scheme]
-		}
-		scheme := "http"
-		if f.RequestRedirect.Scheme != nil {
-			scheme = *f.RequestRedirect.Scheme
-		}
-		location := scheme + "://" + host
-		if port != map[string]int{"http": 80, "https": 443}[scheme] {
-			location += fmt.Sprint(":", port)
-		}
-		return outcome(fmt.Sprintf("%d %s%s", *f.RequestRedirect.StatusCode, location, r.Path))
+		return naiveRedirect(c, rule.Filters[0].RequestRedirect, l, host, r)
 	}
-	if len(rule.BackendRefs) == 0 {
-		return "invalid"
+	withResponder := s.Config != nil
+	shares := map[outcome]int{}
+	served, refused := 0, 0
+	for _, ref := range rule.BackendRefs {
+		weight := 1
+		if ref.Weight != nil {
+			weight = int(*ref.Weight)
+		}
+		switch {
+		case weight == 0:
+		case strings.HasPrefix(string(ref.Name), "missing"):
+			refused += weight
+		case strings.HasSuffix(string(ref.Name), "-empty"):
+			shares["503"] += weight
+		default:
+			served += weight
+			shares[toService(c.route.Namespace, string(ref.Name))] += weight
+		}
 	}
-	ref := rule.BackendRefs[0]
-	if ref.Name == "missing" {
-		return "invalid"
+	switch {
+	case len(shares) == 0:
+		return invalid(s)
+	case !withResponder && served == 0:
+		return "503"
+	case !withResponder:
+		delete(shares, "503")
+	case refused > 0:
+		shares["500"] += refused
 	}
-	return toService(c.route.Namespace, string(ref.Name))
+	return sharesOf(shares)
 }
 
-// compiled says what the compiled tree does with a request.
-func compiled(e *route.Evaluator, r route.Request) outcome {
-	answer := e.Route(r)
-	switch answer.Kind {
-	case route.Redirect:
-		return outcome(fmt.Sprintf("%d %s", answer.Code, answer.Location))
-	case route.Pool:
-		switch answer.Pool {
-		case "no-route":
-			return nothing
-		case "invalid-backend":
-			return "invalid"
+// sharesOf writes shares with the smallest numbers.
+func sharesOf(shares map[outcome]int) outcome {
+	divisor := 0
+	for _, n := range shares {
+		for a, b := n, divisor; ; a, b = b, a%b {
+			if b == 0 {
+				divisor = a
+				break
+			}
 		}
-		return outcome("service " + answer.Pool)
+	}
+	var text []string
+	for _, name := range slices.Sorted(maps.Keys(shares)) {
+		if len(shares) == 1 {
+			return name
+		}
+		text = append(text, fmt.Sprintf("%d of %s", shares[name]/divisor, name))
+	}
+	return outcome(strings.Join(text, ", "))
+}
+
+// invalid is what a rule without a usable backend answers.
+func invalid(s compile.Snapshot) outcome {
+	if s.Config != nil {
+		return "500"
+	}
+	return "invalid"
+}
+
+// unmatched is what requests without a rule get.
+func unmatched(s compile.Snapshot) outcome {
+	if s.Config != nil {
+		return "404"
+	}
+	return nothing
+}
+
+func naiveRedirect(c *candidate, f *gwv1.HTTPRequestRedirectFilter, l *gwv1.Listener, host string, r route.Request) outcome {
+	if h := naiveHostname((*gwv1.Hostname)(f.Hostname)); h != "" {
+		host = h
+	} else if strings.HasPrefix(host, ".") {
+		// No client can follow a redirect to such a name.
+		return "400"
+	}
+	usual := map[string]int{"http": 80, "https": 443}
+	scheme, port := "http", int(l.Port)
+	if f.Scheme != nil {
+		scheme = *f.Scheme
+		port = usual[scheme]
+	}
+	if f.Port != nil {
+		port = int(*f.Port)
+	}
+	location := scheme + "://" + host
+	if port != usual[scheme] {
+		location += fmt.Sprint(":", port)
+	}
+	path, query, _ := strings.Cut(r.Path, "?")
+	switch {
+	case f.Path == nil:
+	case f.Path.ReplaceFullPath != nil:
+		path = *f.Path.ReplaceFullPath
+	default:
+		matched := "/"
+		if matches := c.route.Spec.Rules[c.rule].Matches; len(matches) > 0 && matches[c.match].Path != nil {
+			matched = *matches[c.match].Path.Value
+		}
+		gone := len(strings.Split(strings.TrimSuffix(matched, "/"), "/"))
+		kept := strings.Split(path, "/")[gone:]
+		path = strings.Join(append([]string{strings.TrimSuffix(*f.Path.ReplacePrefixMatch, "/")}, kept...), "/")
+		if path == "" {
+			path = "/"
+		}
+	}
+	if query != "" {
+		path += "?" + query
+	}
+	code := 302
+	if f.StatusCode != nil {
+		code = *f.StatusCode
+	}
+	return outcome(fmt.Sprintf("%d %s%s", code, location, path))
+}
+
+// built is a compiled tree with all that can answer: HAProxy as the evaluator says, the Services, and the responder itself.
+type built struct {
+	evaluator *route.Evaluator
+	tree      *lb.Tree
+	redirects answer.Table
+	// services are the Services by node port; responder are its target ports by node port.
+	services  map[int]outcome
+	responder map[int]int
+}
+
+func build(s compile.Snapshot, result *compile.Result) (*built, error) {
+	e, err := route.New(&result.Tree)
+	if err != nil {
+		return nil, err
+	}
+	b := &built{evaluator: e, tree: &result.Tree, redirects: result.Redirects, services: map[int]outcome{}, responder: map[int]int{}}
+	for _, service := range s.Services {
+		for _, p := range service.Spec.Ports {
+			if target := p.TargetPort.IntValue(); target != 0 {
+				b.responder[int(p.NodePort)] = target
+			} else {
+				b.services[int(p.NodePort)] = toService(service.Namespace, service.Name)
+			}
+		}
+	}
+	return b, nil
+}
+
+// answer says what becomes of a request.
+func (b *built) answer(r route.Request) outcome {
+	got := b.evaluator.Route(r)
+	switch got.Kind {
+	case route.Redirect:
+		return outcome(fmt.Sprintf("%d %s", got.Code, got.Location))
+	case route.Pool:
+		return b.pool(got.Pool, r)
 	default:
 		return nothing
 	}
+}
+
+func (b *built) pool(key string, r route.Request) outcome {
+	members := b.tree.PoolByKey(key).Members
+	if len(members) == 0 {
+		return map[string]outcome{"no-route": nothing, "invalid-backend": "invalid"}[key] + map[bool]outcome{true: "503"}[strings.Contains(key, ":")]
+	}
+	shares := map[outcome]int{}
+	for _, m := range members {
+		if service, ok := b.services[m.Port]; ok {
+			shares[service] += m.Weight
+		} else {
+			shares[b.respond(b.responder[m.Port], r)] += m.Weight
+		}
+	}
+	return sharesOf(shares)
+}
+
+// respond asks the responder's own handler, with what HAProxy adds.
+func (b *built) respond(port int, r route.Request) outcome {
+	q := httptest.NewRequest(http.MethodGet, "/", nil)
+	q.Host, q.RequestURI = r.Host, r.Path
+	for name, values := range r.Header {
+		q.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	q.Header.Set("X-Forwarded-Proto", "http")
+	q.Header.Set("X-Forwarded-Port", fmt.Sprint(r.Port))
+	w := httptest.NewRecorder()
+	responder.Handler(port, func() answer.Table { return b.redirects }).ServeHTTP(w, q)
+	if location := w.Header().Get("Location"); location != "" {
+		return outcome(fmt.Sprintf("%d %s", w.Code, location))
+	}
+	return outcome(fmt.Sprint(w.Code))
 }

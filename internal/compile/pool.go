@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/answer"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 )
 
-// The pools without members: HAProxy answers 503 for them.
+// The pools for answers and not for backends of users. Without a responder they have no members: HAProxy answers 503 for them.
 const (
 	// invalidBackendPool is for rules that have no usable backend, or that cannot be served: they keep their place, so that their requests
 	// do not fall to another rule.
@@ -36,11 +37,11 @@ type pools struct {
 	noRoute        *pool
 }
 
-func newPools() *pools {
+func newPools(r *responder) *pools {
 	return &pools{
 		byContent:      map[string]*pool{},
-		invalidBackend: &pool{base: invalidBackendPool, key: invalidBackendPool},
-		noRoute:        &pool{base: noRoutePool, key: noRoutePool},
+		invalidBackend: &pool{base: invalidBackendPool, shares: r.shares(answer.InvalidBackend), key: invalidBackendPool},
+		noRoute:        &pool{base: noRoutePool, shares: r.shares(answer.NotFound), key: noRoutePool},
 	}
 }
 
@@ -80,9 +81,11 @@ func assignKeys(used []*pool) {
 
 // pool renders p.
 func (c *compiler) pool(p *pool) lb.Pool {
-	services := make([]string, len(p.shares))
-	for i, s := range p.shares {
-		services[i] = lb.ServiceTag(s.backend.service.namespace, s.backend.service.name, s.backend.port)
+	var services []string
+	for _, s := range p.shares {
+		if s.backend.answers == 0 {
+			services = append(services, lb.ServiceTag(s.backend.service.namespace, s.backend.service.name, s.backend.port))
+		}
 	}
 	rendered := lb.Pool{
 		Meta:      c.meta(lb.KindPool, p.key, services...),
@@ -93,8 +96,13 @@ func (c *compiler) pool(p *pool) lb.Pool {
 		return rendered
 	}
 	monitor := c.monitor()
-	checkNodes := monitor.Type == "TCP" && !slices.ContainsFunc(p.shares, func(s share) bool { return s.backend.check == 0 })
-	for _, m := range weigh(p.shares) {
+	if !slices.ContainsFunc(p.shares, func(s share) bool { return s.backend.answers == 0 }) {
+		// How users want their backends to be checked says nothing about the responder.
+		monitor.Type, monitor.HTTPMethod, monitor.URLPath, monitor.ExpectedCodes = "TCP", "", "", ""
+	}
+	shares := c.responder.filled(p.shares)
+	checkNodes := monitor.Type == "TCP" && !slices.ContainsFunc(shares, func(s share) bool { return s.backend.check == 0 })
+	for _, m := range weigh(shares) {
 		member := lb.Member{
 			Name: lb.Shorten(m.name), Address: m.address, Port: int(m.port),
 			SubnetID: c.in.Facts.MemberSubnetID, Weight: int(m.weight),

@@ -31,18 +31,18 @@ func (m match) disjoint(o match) bool {
 	return false
 }
 
-// entry is one match of one rule on one listener, for hostnames of one class; or a listener's barrier. It forwards to pool or
-// answers with redirect.
+// entry is one match of one rule on one listener, for hostnames of one class; or a listener's barrier. It forwards to pool, or it has
+// redirects, which together take all of its requests.
 type entry struct {
 	match
 	listener *listener
 	// class is that of the route's hostname.
 	class int
 	// rule is nil for barriers, which come after all entries of their listener.
-	rule     *rule
-	index    int
-	pool     *pool
-	redirect *redirect
+	rule      *rule
+	index     int
+	pool      *pool
+	redirects []*redirect
 }
 
 // compareEntries is the one total order of everything on a port. Listeners come first, since a request belongs to the most

@@ -61,7 +61,13 @@ func (c *compiler) attempt(f *frontend, byListener map[*listener][]*attachment) 
 	slices.SortFunc(entries, compareEntries)
 	forwards := newForwards()
 	for _, e := range entries {
-		if e.redirect == nil {
+		if e.pool == nil {
+			if why := c.redirect(p, e, forwards); why != nil {
+				owners[e].faults[e.rule] = why
+				found = true
+			}
+		}
+		if e.pool != nil {
 			if e.unconditional() {
 				// Nothing after it can be reached, so it is the last that forwards.
 				p.catchAll = e.pool
@@ -69,15 +75,13 @@ func (c *compiler) attempt(f *frontend, byListener map[*listener][]*attachment) 
 			}
 			forwards.add(e)
 			p.forward(e)
-			continue
-		}
-		if why := p.answer(e, forwards); why != nil {
-			owners[e].faults[e.rule] = why
-			found = true
 		}
 	}
 	if found {
 		settle(f, byListener)
+	}
+	if p.catchAll == nil && c.responder.on {
+		p.catchAll = c.pools.noRoute
 	}
 	return p, found
 }
@@ -105,7 +109,8 @@ func (c *compiler) entries(f *frontend, a *attachment, list *[]*entry) (found bo
 		default:
 			if why := r.each(reachable, func(e entry) *fault {
 				e.listener = a.listener
-				return redirects(e, list)
+				*list = append(*list, &e)
+				return c.target(&e)
 			}); why != nil {
 				a.faults[r] = why
 				found = true
@@ -128,48 +133,11 @@ func (r *rule) each(reachable []tier, do func(entry) *fault) *fault {
 	return nil
 }
 
-// redirects makes the entries of a redirect: one for all hosts when its target is the same for all, else one for each.
-func redirects(e entry, list *[]*entry) *fault {
-	each := []hosts{e.hosts}
-	if e.rule.redirect.Hostname == nil {
-		each = nil
-		for _, h := range e.hosts.all() {
-			each = append(each, newHosts(h))
-		}
-	}
-	for _, h := range each {
-		one := e
-		one.hosts = h
-		target, err := newRedirect(one.rule.redirect, one.listener, one.match)
-		if err != nil {
-			return unsupported("%s", err)
-		}
-		one.redirect = target
-		*list = append(*list, &one)
-	}
-	return nil
-}
-
 // forward adds the policies of an entry that forwards.
 func (p *program) forward(e *entry) {
 	for _, rules := range e.match.rules() {
 		p.policies = append(p.policies, policy{base: e.base(), route: e.route(), pool: e.pool, rules: rules})
 	}
-}
-
-// answer adds the policies of an entry that redirects. HAProxy would ask them before all that forward.
-func (p *program) answer(e *entry, above *forwards) *fault {
-	terms, err := exclude(e.match, above.overlapping(e.match))
-	if err != nil {
-		return unsupported("%s", err)
-	}
-	for _, rules := range terms {
-		if len(rules) == 0 {
-			rules = []lb.Rule{everything()}
-		}
-		p.policies = append(p.policies, policy{base: e.base(), route: e.route(), redirect: e.redirect, rules: rules})
-	}
-	return nil
 }
 
 // rules are the conditions of a match: the match is the disjunction of what it returns.

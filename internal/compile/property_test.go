@@ -10,9 +10,12 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/answer"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/compile"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/route"
@@ -58,6 +61,12 @@ func someSnapshot(t *rapid.T) compile.Snapshot {
 		}
 		s.Gateway.Spec.Listeners = append(s.Gateway.Spec.Listeners, l)
 	}
+	s.Nodes = []*corev1.Node{readyNode("10.1.0.11")}
+	if rapid.Bool().Draw(t, "responder") {
+		s.Config = &v1alpha1.OpenStackGatewayClassConfig{}
+		s.Config.Spec.Responder = &v1alpha1.Responder{Service: v1alpha1.ServiceName{Namespace: "system", Name: "responder"}}
+		s.Services = append(s.Services, responderService(rapid.SampledFrom([]int{0, 1, 3, 32}).Draw(t, "redirect ports")))
+	}
 	for i := range rapid.IntRange(1, 5).Draw(t, "routes") {
 		s.HTTPRoutes = append(s.HTTPRoutes, someRoute(t, &s, i))
 	}
@@ -82,7 +91,7 @@ func someRoute(t *rapid.T, s *compile.Snapshot, i int) *gwv1.HTTPRoute {
 		r.Spec.Hostnames = append(r.Spec.Hostnames, gwv1.Hostname(h))
 		exact = exact && !strings.HasPrefix(h, "*")
 	}
-	exact = exact && len(r.Spec.Hostnames) > 0
+	exact = exact && len(r.Spec.Hostnames) > 0 || s.Config != nil
 	for j := range rapid.IntRange(1, 3).Draw(t, "rules") {
 		r.Spec.Rules = append(r.Spec.Rules, someRule(t, s, r, j, exact))
 	}
@@ -107,33 +116,80 @@ func someRule(t *rapid.T, s *compile.Snapshot, r *gwv1.HTTPRoute, j int, exact b
 		}
 		rule.Matches = append(rule.Matches, m)
 	}
-	switch kind := rapid.IntRange(0, 8).Draw(t, "action"); {
-	case kind == 0:
-		rule.BackendRefs = backendRef("missing")
-	case kind < 4:
-		filter := &gwv1.HTTPRequestRedirectFilter{StatusCode: pointer(rapid.SampledFrom([]int{301, 302}).Draw(t, "code"))}
-		if !exact || rapid.Bool().Draw(t, "own host") {
-			filter.Hostname = pointer(gwv1.PreciseHostname(fmt.Sprintf("to-%s-%d.test", r.Name, j)))
-		}
-		if rapid.Bool().Draw(t, "https") {
-			filter.Scheme = pointer("https")
-		}
-		rule.Filters = []gwv1.HTTPRouteFilter{{Type: gwv1.HTTPRouteFilterRequestRedirect, RequestRedirect: filter}}
-	default:
-		name := fmt.Sprintf("%s-%d", r.Name, j)
-		rule.BackendRefs = backendRef(name)
-		s.Services = append(s.Services, &corev1.Service{
+	if rapid.IntRange(0, 8).Draw(t, "action") < 4 {
+		rule.Filters = []gwv1.HTTPRouteFilter{{Type: gwv1.HTTPRouteFilterRequestRedirect, RequestRedirect: someRedirect(t, s, r, rule, j, exact)}}
+		return rule
+	}
+	for k := range rapid.SampledFrom([]int{1, 1, 1, 2, 3, 0}).Draw(t, "backends") {
+		name := fmt.Sprintf("%s-%d-%d", r.Name, j, k)
+		service := &corev1.Service{
 			ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: name},
-			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30000}}},
-		})
+			Spec:       corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort, Ports: []corev1.ServicePort{{Port: 80, NodePort: 30100 + int32(len(s.Services))}}},
+		}
+		switch rapid.IntRange(0, 6).Draw(t, "kind") {
+		case 0:
+			service.Name = "missing" + name
+		case 1:
+			service.Name += "-empty"
+			service.Spec.ExternalTrafficPolicy = corev1.ServiceExternalTrafficPolicyLocal
+			s.Services = append(s.Services, service)
+		default:
+			s.Services = append(s.Services, service)
+		}
+		ref := gwv1.HTTPBackendRef{BackendRef: gwv1.BackendRef{BackendObjectReference: gwv1.BackendObjectReference{
+			Name: gwv1.ObjectName(service.Name), Port: pointer(gwv1.PortNumber(80)),
+		}}}
+		if weight := rapid.Int32Range(0, 4).Draw(t, "weight"); weight < 4 {
+			ref.Weight = &weight
+		}
+		rule.BackendRefs = append(rule.BackendRefs, ref)
 	}
 	return rule
 }
 
-func backendRef(name string) []gwv1.HTTPBackendRef {
-	return []gwv1.HTTPBackendRef{{BackendRef: gwv1.BackendRef{BackendObjectReference: gwv1.BackendObjectReference{
-		Name: gwv1.ObjectName(name), Port: pointer(gwv1.PortNumber(80)),
-	}}}}
+// someRedirect generates a redirect. Without a responder it is one that Octavia can give.
+func someRedirect(t *rapid.T, s *compile.Snapshot, r *gwv1.HTTPRoute, rule gwv1.HTTPRouteRule, j int, exact bool) *gwv1.HTTPRequestRedirectFilter {
+	filter := &gwv1.HTTPRequestRedirectFilter{StatusCode: pointer(rapid.SampledFrom([]int{301, 302}).Draw(t, "code"))}
+	if !exact || rapid.Bool().Draw(t, "own host") {
+		filter.Hostname = pointer(gwv1.PreciseHostname(fmt.Sprintf("to-%s-%d.test", r.Name, j)))
+	}
+	if rapid.Bool().Draw(t, "https") {
+		filter.Scheme = pointer("https")
+	}
+	if rapid.IntRange(0, 4).Draw(t, "to port") == 0 {
+		filter.Port = pointer(rapid.SampledFrom([]gwv1.PortNumber{80, 443, 8080, 8443}).Draw(t, "port"))
+	}
+	if s.Config == nil {
+		return filter
+	}
+	prefixes := !slices.ContainsFunc(rule.Matches, func(m gwv1.HTTPRouteMatch) bool { return m.Path != nil && *m.Path.Type != gwv1.PathMatchPathPrefix })
+	switch kind := rapid.IntRange(0, 4).Draw(t, "new path"); {
+	case kind == 0:
+		filter.Path = &gwv1.HTTPPathModifier{Type: gwv1.FullPathHTTPPathModifier, ReplaceFullPath: pointer(rapid.SampledFrom([]string{"/", "/full", "/full/"}).Draw(t, "full"))}
+	case kind == 1 && prefixes:
+		filter.Path = &gwv1.HTTPPathModifier{Type: gwv1.PrefixMatchHTTPPathModifier, ReplacePrefixMatch: pointer(rapid.SampledFrom([]string{"", "/", "/new", "/new/", "/p"}).Draw(t, "replacement"))}
+	}
+	return filter
+}
+
+// responderService has the ports of the responder, with some of those for redirects.
+func responderService(redirects int) *corev1.Service {
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Namespace: "system", Name: "responder"}, Spec: corev1.ServiceSpec{Type: corev1.ServiceTypeNodePort}}
+	for _, port := range answer.Ports() {
+		if port < 9600+redirects {
+			service.Spec.Ports = append(service.Spec.Ports, corev1.ServicePort{
+				Name: fmt.Sprint(port), Port: int32(port), TargetPort: intstr.FromInt(port), NodePort: 22000 + int32(port),
+			})
+		}
+	}
+	return service
+}
+
+func readyNode(address string) *corev1.Node {
+	return &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: address}, Status: corev1.NodeStatus{
+		Addresses:  []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: address}},
+		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
+	}}
 }
 
 func someRequest(t *rapid.T) route.Request {
@@ -162,13 +218,13 @@ func TestGateway_answersAsGatewayAPISays(t *testing.T) {
 		if !complete {
 			t.Skip("too many refusals to read them all")
 		}
-		e, err := route.New(&result.Tree)
+		b, err := build(s, &result)
 		if err != nil {
 			t.Fatal(err)
 		}
 		for range 40 {
 			r := someRequest(t)
-			want, got := naive(s, refused, r), compiled(e, r)
+			want, got := naive(s, refused, r), b.answer(r)
 			if want != got {
 				t.Fatalf("request %+v\nGateway API: %s\nthe tree:    %s", r, want, got)
 			}
@@ -204,24 +260,44 @@ func TestGateway_withoutARouteChangesOnlyItsRequests(t *testing.T) {
 		if !completeBefore || !completeAfter || len(refusedBefore)+len(refusedAfter) > 0 {
 			t.Skip("a route less can let others be served")
 		}
-		old, err := route.New(&before.Tree)
+		old, err := build(s, &before)
 		if err != nil {
 			t.Fatal(err)
 		}
-		young, err := route.New(&after.Tree)
+		young, err := build(less, &after)
 		if err != nil {
 			t.Fatal(err)
 		}
 		removed := s.HTTPRoutes[gone].Namespace + "/" + s.HTTPRoutes[gone].Name + "/"
 		for range 20 {
 			r := someRequest(t)
-			was, is := old.Route(r), young.Route(r)
+			was, is := old.evaluator.Route(r), young.evaluator.Route(r)
 			if strings.HasPrefix(was.Policy, removed) || was.Policy == "" {
 				continue
 			}
-			if compiled(old, r) != compiled(young, r) {
+			if old.answer(r) != young.answer(r) {
 				t.Fatalf("request %+v went to %+v and now to %+v", r, was, is)
 			}
+		}
+	})
+}
+
+func TestGateway_staysAsItIsOnceItsRedirectsHavePorts(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := someSnapshot(t)
+		before := compile.Gateway(s)
+		if len(before.Redirects) == 0 {
+			return
+		}
+		annotation, err := before.Redirects.Format(s.Controller)
+		if err != nil {
+			t.Fatal(err)
+		}
+		i := slices.IndexFunc(s.Services, func(o *corev1.Service) bool { return o.Name == "responder" })
+		s.Services[i].Annotations = map[string]string{answer.Annotation: annotation}
+		if after := compile.Gateway(s); !reflect.DeepEqual(after, before) {
+			t.Fatalf("the annotation %s changed the result", annotation)
 		}
 	})
 }
@@ -268,4 +344,10 @@ func TestGateway_namesWhatExistsAndKeepsLimits(t *testing.T) {
 			}
 		}
 	})
+}
+
+func backendRef(name string) []gwv1.HTTPBackendRef {
+	return []gwv1.HTTPBackendRef{{BackendRef: gwv1.BackendRef{BackendObjectReference: gwv1.BackendObjectReference{
+		Name: gwv1.ObjectName(name), Port: pointer(gwv1.PortNumber(80)),
+	}}}}
 }

@@ -6,6 +6,7 @@ import (
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/answer"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
 )
 
@@ -44,7 +45,10 @@ func (r *rule) fault() *fault {
 
 // newRoute reads a route.
 func (c *compiler) newRoute(object *gwv1.HTTPRoute) *route {
-	r := &route{object: object, id: object.Namespace + "/" + object.Name, created: object.CreationTimestamp.Time}
+	r := &route{object: object, id: object.Namespace + "/" + object.Name, created: object.CreationTimestamp.Time, instead: 503}
+	if c.responder.on {
+		r.instead = 500
+	}
 	var list []hostname
 	var tooLong *fault
 	for _, h := range object.Spec.Hostnames {
@@ -86,7 +90,7 @@ func (c *compiler) newRule(r *route, index int, spec *gwv1.HTTPRouteRule) *rule 
 	rule.blocked = rule.filters(spec)
 	shares := c.shares(rule, spec.BackendRefs)
 	rule.pool = c.pools.invalidBackend
-	if slices.ContainsFunc(shares, func(s share) bool { return s.weight > 0 }) && rule.blocked == nil {
+	if slices.ContainsFunc(shares, func(s share) bool { return s.weight > 0 && s.backend.answers == 0 }) && rule.blocked == nil {
 		rule.pool = c.pools.get(normalShares(shares), fmt.Sprintf("%s/%05d", r.id, index))
 	}
 	return rule
@@ -146,14 +150,17 @@ func (r *rule) filters(spec *gwv1.HTTPRouteRule) *fault {
 func (c *compiler) shares(r *rule, refs []gwv1.HTTPBackendRef) []share {
 	var shares []share
 	for i, ref := range refs {
-		found, problem := c.backends.resolve(r.route.object.Namespace, ref.BackendObjectReference)
-		if problem != nil {
-			r.route.problems = append(r.route.problems, problem(fmt.Sprintf("rule %d, backendRef %d", r.index, i)))
-			continue
-		}
 		weight := int64(1)
 		if ref.Weight != nil {
 			weight = max(int64(*ref.Weight), 0)
+		}
+		found, problem := c.backends.resolve(r.route.object.Namespace, ref.BackendObjectReference)
+		if problem != nil {
+			r.route.problems = append(r.route.problems, problem(fmt.Sprintf("rule %d, backendRef %d", r.index, i)))
+			if !c.responder.on || weight == 0 {
+				continue
+			}
+			found = c.responder.backend(answer.InvalidBackend)
 		}
 		shares = append(shares, share{backend: found, weight: weight})
 	}
@@ -198,7 +205,7 @@ func (p *parent) conditions(r *route) (status.Condition, *status.Condition) {
 				continue
 			}
 			if rule.dropped == nil && !a.detached {
-				message += " (its requests are answered with 503)"
+				message += fmt.Sprintf(" (its requests are answered with %d)", r.instead)
 			}
 			if reason == "" {
 				reason = found.reason

@@ -7,6 +7,7 @@ import (
 	gwv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/answer"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
 )
@@ -27,12 +28,14 @@ type Snapshot struct {
 	ReferenceGrants []*gwv1beta1.ReferenceGrant
 	// Namespaces are those of the routes and ListenerSets (for allowedRoutes selectors).
 	Namespaces []*corev1.Namespace
-	// Services and EndpointSlices are those that the routes' backendRefs name.
+	// Services and EndpointSlices are those that the routes' backendRefs and the class's responder name.
 	Services       []*corev1.Service
 	EndpointSlices []*discoveryv1.EndpointSlice
 	Nodes          []*corev1.Node
 	Secrets        []*corev1.Secret
 	ConfigMaps     []*corev1.ConfigMap
+	// RedirectsFixed says that the responder's ports for redirects cannot get another meaning than they have.
+	RedirectsFixed bool
 	// Facts is what is known of the cloud before compile.
 	Facts lb.Facts
 }
@@ -44,6 +47,8 @@ type Result struct {
 	// Hold says that the Gateway is refused as a whole. Nothing is to be created, but what exists stays as it is: a mistake in
 	// a Gateway must not take down what it serves. Tree is Empty.
 	Hold bool
+	// Redirects are the redirects that the tree takes from the responder, by its ports. The Service must say so before the tree is made.
+	Redirects answer.Table
 	// Verdicts are sorted by object, then listener or parent.
 	Verdicts []status.Verdict
 }
