@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -37,6 +38,8 @@ func (c *Client) Do(ctx context.Context, have *lb.Tree, s plan.Step) error {
 		err = e.rule(ctx)
 	case lb.KindFloatingIP:
 		err = e.floatingIP(ctx)
+	case lb.KindSecret:
+		err = e.secret(ctx)
 	default:
 		err = planError("a step has the unknown kind %q", s.Kind)
 	}
@@ -102,7 +105,7 @@ func (e execution) loadBalancer(ctx context.Context) error {
 	case plan.Create:
 		body, err := bareLoadBalancer(t), error(nil)
 		if !e.singly.Load() {
-			if body, err = fullLoadBalancer(t); err != nil {
+			if body, err = fullLoadBalancer(t, e.have.Secrets); err != nil {
 				return err
 			}
 		}
@@ -250,9 +253,14 @@ func (e execution) listener(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	tls, err := tlsAttributes(l, e.have.Secrets)
+	if err != nil && (e.step.Verb == plan.Create || slices.ContainsFunc(e.step.Fields, isTLSField)) {
+		return err
+	}
 	all := listenerAttributes(e.have.Owner, l, pool)
 	if e.step.Verb == plan.Create {
 		body := all.forCreate()
+		maps.Copy(body, forTLSCreate(tls))
 		body["loadbalancer_id"], body["protocol"], body["protocol_port"] = e.have.ID, l.Protocol, l.Port
 		var out struct{ Listener wireMeta }
 		err = e.write(ctx, "/listeners", fmt.Sprintf("listener for port %d", l.Port), "listener", body, &out)
@@ -265,6 +273,7 @@ func (e execution) listener(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	maps.Copy(all, tls)
 	body, err := all.only(e.step.Fields)
 	if err != nil {
 		return err

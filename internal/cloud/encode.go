@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
@@ -94,10 +95,6 @@ func listenerAttributes(owner lb.Owner, l *lb.Listener, defaultPool any) attribu
 	}
 	if len(l.InsertHeaders) > 0 {
 		a["insert_headers"] = l.InsertHeaders
-	}
-	if l.TLS != nil {
-		a["default_tls_container_ref"] = or(l.TLS.DefaultRef)
-		a["sni_container_refs"] = orList(l.TLS.SNIRefs)
 	}
 	return a
 }
@@ -224,7 +221,7 @@ func bareLoadBalancer(t *lb.Tree) attributes {
 
 // fullLoadBalancer is the body of a create with everything below. Pools are named by their names there, which must
 // therefore be unique.
-func fullLoadBalancer(t *lb.Tree) (attributes, error) {
+func fullLoadBalancer(t *lb.Tree, secrets []lb.Secret) (attributes, error) {
 	a := bareLoadBalancer(t)
 	names := poolNames(t.Pools)
 	reference := func(key string) (any, error) {
@@ -257,6 +254,11 @@ func fullLoadBalancer(t *lb.Tree) (attributes, error) {
 		l := &t.Listeners[i]
 		listener := listenerAttributes(t.Owner, l, nil).forCreate()
 		listener["protocol"], listener["protocol_port"] = l.Protocol, l.Port
+		tls, err := tlsAttributes(l, secrets)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(listener, forTLSCreate(tls))
 		pool, err := reference(l.DefaultPool)
 		if err != nil {
 			return nil, err

@@ -49,7 +49,7 @@ func asJSON(t *testing.T, v any) string {
 
 func TestFullLoadBalancer_sendsEverythingAndNothingElse(t *testing.T) {
 	t.Parallel()
-	body, err := fullLoadBalancer(testTree())
+	body, err := fullLoadBalancer(testTree(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestFullLoadBalancer_refusesAPoolThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	tree := testTree()
 	tree.Listeners[0].DefaultPool = "gone"
-	if _, err := fullLoadBalancer(tree); ReasonOf(err) != ReasonPlan {
+	if _, err := fullLoadBalancer(tree, nil); ReasonOf(err) != ReasonPlan {
 		t.Errorf("got %v", err)
 	}
 }

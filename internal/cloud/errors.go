@@ -238,6 +238,9 @@ func meaning(svc service, method string, status int, fault string) (Class, Reaso
 	case http.StatusConflict:
 		return conflict(name, fault, has)
 	case http.StatusRequestEntityTooLarge, http.StatusTooManyRequests:
+		if svc == barbican && status == http.StatusRequestEntityTooLarge {
+			return UserFault, ReasonCertificate, "the certificate with its chain is larger than Barbican takes (413)"
+		}
 		return Retry, ReasonThrottled, fmt.Sprintf("%s limits the rate of requests (%d)", name, status)
 	case http.StatusNotImplemented:
 		return OperatorFault, ReasonUnsupported, fmt.Sprintf("the provider of this cloud's %s does not support the request (501)", name)
@@ -255,6 +258,8 @@ func badRequest(name, method, fault string, has func(...string) bool) (Class, Re
 	case has("could not retrieve certificate", "could not retrieve certificates"):
 		return OperatorFault, ReasonCertificate,
 			"Octavia cannot read the certificate in Barbican (400): the credentials need a role that may set the secret's ACL"
+	case has("pkcs12", "no cn or dnsname", "ca certificate is invalid"):
+		return UserFault, ReasonCertificate, "Octavia does not take the certificate as valid (400)"
 	case has("provider") && has("not enabled", "not supported", "not found"):
 		return OperatorFault, ReasonUnsupported, "Octavia does not have the provider (400)"
 	case has("quota"):

@@ -133,7 +133,7 @@ func (c *Client) Facts(ctx context.Context, r FactsRequest) (lb.Facts, error) {
 		return known.facts, nil
 	}
 
-	facts := lb.Facts{ProjectID: capabilities.ProjectID}
+	facts := lb.Facts{ProjectID: capabilities.ProjectID, KeyManager: capabilities.Barbican}
 	if r.VIPSubnet == (lb.Selector{}) {
 		return lb.Facts{}, selectorFault("VIP subnet", "it must be selected by id or name")
 	}

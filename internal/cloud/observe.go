@@ -24,26 +24,40 @@ import (
 //	else                5 lists (load balancer, listeners, pools, policies, monitors) whatever the size, 1 or 2 for the
 //	                    floating IP (2 when none of ours is on the VIP port), and 1 for the rules of each policy and
 //	                    the members of each pool
+//	HTTPS listeners     1 list of secrets more, unless it is PENDING
 //
 // Two load balancers that both prove to be this Gateway's are a Conflict. Children without our mark are in Foreign.
 // A tree that was read completely comes with a Broken error when children are stuck: see stuckChildren.
 func (c *Client) Observe(ctx context.Context, owner lb.Owner) (lb.Tree, error) {
-	return c.ObserveSince(ctx, owner, nil)
+	return c.ObserveFor(ctx, owner, nil, nil)
 }
 
-// ObserveSince is Observe with the help of what was known before; nil for nothing. When the load balancer is ACTIVE and its updated_at is
+// ObserveSince is Observe with the help of what was known before; nil for nothing.
+func (c *Client) ObserveSince(ctx context.Context, owner lb.Owner, known *lb.Tree) (lb.Tree, error) {
+	return c.ObserveFor(ctx, owner, nil, known)
+}
+
+// ObserveFor is Observe for a purpose: want is what the tree will be compared with, nil when that is not known. Secrets are not below the load
+// balancer, and most Gateways have none: they are looked for when want has any or is empty (a deletion leaves nothing behind), when
+// known had any, and when a listener refers to one. So what a pass that died left behind is found while the Gateway has
+// HTTPS, or else when it is deleted.
+//
+// known is what was known before, nil for nothing. When the load balancer is ACTIVE and its updated_at is
 // that of known, then nothing below it has changed, and known with the floating IP of now is the answer: 2 or 3 calls for a
 // tree of any size. updated_at has whole seconds: a change by others that began and ended within the second of the last one
 // that we saw is not noticed, so a caller observes without known from time to time.
-func (c *Client) ObserveSince(ctx context.Context, owner lb.Owner, known *lb.Tree) (lb.Tree, error) {
+func (c *Client) ObserveFor(ctx context.Context, owner lb.Owner, want, known *lb.Tree) (lb.Tree, error) {
 	found, err := c.loadBalancers(ctx, owner)
 	if err != nil {
 		return lb.Tree{}, err
 	}
 	switch len(found) {
 	case 0:
-		fip, err := c.observeFloatingIP(ctx, owner, "")
-		return lb.Tree{Owner: owner, ProjectID: c.ProjectID(), FloatingIP: fip}, err
+		left := lb.Tree{Owner: owner, ProjectID: c.ProjectID()}
+		if left.FloatingIP, err = c.observeFloatingIP(ctx, owner, ""); err == nil && c.mayHaveSecrets(ctx, want, known, nil) {
+			left.Secrets, err = c.ownSecrets(ctx, owner)
+		}
+		return left, err
 	case 1:
 	default:
 		ids := make([]string, len(found))
@@ -62,9 +76,14 @@ func (c *Client) ObserveSince(ctx context.Context, owner lb.Owner, known *lb.Tre
 		// A copy of the top: what known holds of the floating IP stays known's.
 		tree = *known
 		tree.FloatingIP, err = c.observeFloatingIP(ctx, owner, tree.VIP.PortID)
+		if err == nil && c.mayHaveSecrets(ctx, want, known, tree.Listeners) {
+			var secrets []lb.Secret
+			secrets, err = c.ownSecrets(ctx, owner)
+			renameSecrets(&tree, secrets)
+		}
 		return tree, err
 	}
-	if err := c.observeChildren(ctx, &tree); err != nil {
+	if err := c.observeChildren(ctx, &tree, want); err != nil {
 		return lb.Tree{}, err
 	}
 	return tree, c.stuckChildren(tree, found[0].UpdatedAt)
@@ -145,7 +164,7 @@ func (c *Client) observeShape(ctx context.Context, owner lb.Owner, id string) (c
 	return out, nil
 }
 
-func (c *Client) observeChildren(ctx context.Context, t *lb.Tree) error {
+func (c *Client) observeChildren(ctx context.Context, t, want *lb.Tree) error {
 	shape, err := c.observeShape(ctx, t.Owner, t.ID)
 	if err != nil {
 		return err
@@ -222,7 +241,7 @@ func (c *Client) observeChildren(ctx context.Context, t *lb.Tree) error {
 	}
 	slices.SortFunc(t.Listeners, compareListeners)
 
-	if err := c.observeContent(ctx, t); err != nil {
+	if err := c.observeContent(ctx, t, want); err != nil {
 		return err
 	}
 	slices.SortFunc(t.Foreign, func(a, b lb.Foreign) int {
@@ -233,7 +252,7 @@ func (c *Client) observeChildren(ctx context.Context, t *lb.Tree) error {
 
 // observeContent reads what no list shows, one call each: the rules of policies, the members of pools. The floating IP
 // is read beside them.
-func (c *Client) observeContent(ctx context.Context, t *lb.Tree) error {
+func (c *Client) observeContent(ctx context.Context, t, want *lb.Tree) error {
 	// Every goroutine writes to its own place; foreign objects are collected afterwards.
 	var places []*[]lb.Foreign
 	place := func() *[]lb.Foreign {
@@ -280,9 +299,16 @@ func (c *Client) observeContent(ctx context.Context, t *lb.Tree) error {
 		t.FloatingIP, err = c.observeFloatingIP(ctx, t.Owner, t.VIP.PortID)
 		return err
 	})
+	if c.mayHaveSecrets(ctx, want, nil, t.Listeners) {
+		g.Go(func() (err error) {
+			t.Secrets, err = c.ownSecrets(ctx, t.Owner)
+			return err
+		})
+	}
 	if err := g.Wait(); err != nil {
 		return err
 	}
+	nameSecrets(t)
 	for _, f := range places {
 		t.Foreign = append(t.Foreign, *f...)
 	}

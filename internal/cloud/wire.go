@@ -128,6 +128,10 @@ type wireListener struct {
 	TimeoutMemberData    int               `json:"timeout_member_data"`
 	DefaultRef           string            `json:"default_tls_container_ref"`
 	SNIRefs              []string          `json:"sni_container_refs"`
+	ClientCARef          string            `json:"client_ca_tls_container_ref"`
+	ClientAuthentication string            `json:"client_authentication"`
+	TLSVersions          []string          `json:"tls_versions"`
+	ALPNProtocols        []string          `json:"alpn_protocols"`
 	LoadBalancers        []wireRef         `json:"loadbalancers"`
 	// Policies are ids in a list, and whole objects in the answer to a fully-populated create.
 	Policies []wirePolicy `json:"l7policies"`
@@ -143,9 +147,13 @@ func (w wireListener) model() lb.Listener {
 	if len(w.InsertHeaders) > 0 {
 		l.InsertHeaders = w.InsertHeaders
 	}
-	if w.DefaultRef != "" || len(w.SNIRefs) > 0 {
-		l.TLS = &lb.ListenerTLS{DefaultRef: w.DefaultRef, SNIRefs: slices.Clone(w.SNIRefs)}
-		slices.Sort(l.TLS.SNIRefs)
+	if w.Protocol == lb.TerminatedHTTPS {
+		// These are references until nameSecrets.
+		l.TLS = &lb.ListenerTLS{Default: w.DefaultRef, SNI: slices.Clone(w.SNIRefs),
+			Versions: slices.Sorted(slices.Values(w.TLSVersions)), ALPN: slices.Clone(w.ALPNProtocols)}
+		if w.ClientAuthentication == "MANDATORY" {
+			l.TLS.ClientCA = w.ClientCARef
+		}
 	}
 	return l
 }

@@ -10,6 +10,8 @@ type Facts struct {
 	MemberSubnetID string `json:"memberSubnetID,omitempty"`
 	// FloatingNetworkID is the external network; "" allocates no floating IP.
 	FloatingNetworkID string `json:"floatingNetworkID,omitempty"`
+	// KeyManager says whether the cloud has Barbican, which HTTPS listeners need.
+	KeyManager bool `json:"keyManager,omitempty"`
 }
 
 // Subnet is a Neutron subnet.

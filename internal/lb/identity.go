@@ -25,6 +25,10 @@ import (
 //	  route=<namespace>/<name>                                 policies only, for people
 //	  service=<namespace>/<name>:<port>                        pools only, one each, for people
 //	Floating IP      description: "<mark> <gateway> controller=<controllerName>" (tags would be a second call)
+//	Barbican secret  name: "<mark> controller=<controllerName> key=<key> gateway=<namespace>/<name>" (there is nothing else)
+//
+// The key of a secret is the hash of its content (secret.go), and neither name nor content can change: a secret is found again after a
+// crash, never stored twice, and never mistaken for an older one.
 //
 // An object is ours when it has the mark and the controller tag of this Gateway and lies in our project. The
 // names and all other tags are for people and never prove anything. A tag with our prefix and another version
@@ -119,6 +123,23 @@ func (o Owner) descriptionProof() string {
 func (o Owner) OwnsDescription(description string) bool {
 	proof := o.descriptionProof()
 	return description == proof || strings.HasPrefix(description, proof+" ")
+}
+
+// SecretName is the identity of a Barbican secret. All but the part for people fits into the limit.
+func (o Owner) SecretName(key string) string {
+	name := []rune(o.SecretNamePrefix() + key + " gateway=" + o.Namespace + "/" + o.Name)
+	return string(name[:min(len(name), MaxLength)])
+}
+
+// SecretNamePrefix is how the names of all secrets of this owner begin.
+func (o Owner) SecretNamePrefix() string { return o.descriptionProof() + " key=" }
+
+// SecretKeyFromName returns the key in the name of a secret; ok is false when the name does not prove that the secret is this
+// owner's.
+func (o Owner) SecretKeyFromName(name string) (key string, ok bool) {
+	rest, ok := strings.CutPrefix(name, o.SecretNamePrefix())
+	key, _, _ = strings.Cut(rest, " ")
+	return key, ok && key != ""
 }
 
 // LoadBalancerName is the readable name of the load balancer.

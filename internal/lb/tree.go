@@ -15,6 +15,7 @@ const (
 	KindPolicy       Kind = "l7policy"
 	KindRule         Kind = "l7rule"
 	KindFloatingIP   Kind = "floatingip"
+	KindSecret       Kind = "secret"
 )
 
 // ProvisioningStatus is Octavia's provisioning_status.
@@ -63,6 +64,9 @@ type Tree struct {
 	Listeners []Listener `json:"listeners,omitempty"`
 	// Pools are sorted by key; listeners and policies name them by key.
 	Pools []Pool `json:"pools,omitempty"`
+	// Secrets are the Barbican secrets of the Gateway, sorted by key; listeners name them by key. They are no part of the load
+	// balancer: they come before it and go after it.
+	Secrets []Secret `json:"secrets,omitempty"`
 	// UpdatedAt is when Octavia last changed the load balancer's record, as the API writes it; observed only. Every change below
 	// takes the load balancer's lock and so moves it.
 	UpdatedAt string `json:"updatedAt,omitempty"`
@@ -134,11 +138,17 @@ type Listener struct {
 	Policies []Policy `json:"policies,omitempty"`
 }
 
-// ListenerTLS holds the references of a TERMINATED_HTTPS listener.
+// ListenerTLS is what a TERMINATED_HTTPS listener needs beyond HTTP.
 type ListenerTLS struct {
-	// DefaultRef and SNIRefs are Barbican hrefs.
-	DefaultRef string   `json:"defaultRef,omitempty"`
-	SNIRefs    []string `json:"sniRefs,omitempty"`
+	// Default is the key of the secret with the certificate for clients that name no server, or one that no certificate names.
+	Default string `json:"default,omitempty"`
+	// SNI are the keys of the other certificates, sorted. HAProxy chooses by the names inside them.
+	SNI []string `json:"sni,omitempty"`
+	// ClientCA is the key of the secret with the CAs that client certificates must come from; "" asks for none.
+	ClientCA string `json:"clientCA,omitempty"`
+	// Versions and ALPN are in Octavia's names; Versions are sorted, ALPN is in order of preference.
+	Versions []string `json:"versions,omitempty"`
+	ALPN     []string `json:"alpn,omitempty"`
 }
 
 // Action is what a policy does. HAProxy evaluates all REJECT first, then all redirects, then all pool policies,

@@ -25,6 +25,8 @@ func apply(tree *lb.Tree, s Step) error {
 	switch s.Kind {
 	case lb.KindFloatingIP:
 		return applyFloatingIP(tree, s)
+	case lb.KindSecret:
+		return applySecret(tree, s)
 	case lb.KindLoadBalancer:
 		return applyLoadBalancer(tree, s)
 	}
@@ -125,16 +127,16 @@ func applyLoadBalancer(tree *lb.Tree, s Step) error {
 			free.PortID = ""
 			floating = &free
 		}
-		*tree = lb.Tree{Owner: tree.Owner, FloatingIP: floating}
+		*tree = lb.Tree{Owner: tree.Owner, FloatingIP: floating, Secrets: tree.Secrets}
 		return nil
 	}
 	return unknownVerb(s)
 }
 
 func createTree(tree *lb.Tree, s Step) error {
-	floating := tree.FloatingIP
+	floating, secrets := tree.FloatingIP, tree.Secrets
 	*tree = *s.Tree
-	tree.FloatingIP = floating
+	tree.FloatingIP, tree.Secrets = floating, secrets
 	tree.ID = newID(tree.ID, s.Ref.Key)
 	if tree.VIP.PortID == "" {
 		tree.VIP.PortID = "new:vip"
@@ -153,6 +155,9 @@ func createTree(tree *lb.Tree, s Step) error {
 	tree.Listeners = slices.Clone(tree.Listeners)
 	for i := range tree.Listeners {
 		l := &tree.Listeners[i]
+		if err := secretsExist(tree, l); err != nil {
+			return err
+		}
 		l.ID = newID(l.ID, l.Key)
 		l.Policies = slices.Clone(l.Policies)
 		for j := range l.Policies {
@@ -181,6 +186,9 @@ func applyListener(tree *lb.Tree, s Step) error {
 		return nil
 	}
 	return updateFields(s, listenerSetters, &tree.Listeners[at], s.ListenerTo, func(l *lb.Listener) error {
+		if err := secretsExist(tree, l); err != nil {
+			return err
+		}
 		return poolExists(tree, l.DefaultPool)
 	})
 }
@@ -204,6 +212,9 @@ func createListener(tree *lb.Tree, s Step, at int) error {
 		}
 	}
 	if err := poolExists(tree, made.DefaultPool); err != nil {
+		return err
+	}
+	if err := secretsExist(tree, &made); err != nil {
 		return err
 	}
 	made.ID, made.Key = newID(made.ID, s.Ref.Key), s.Ref.Key

@@ -35,6 +35,7 @@ func (p *planner) change() {
 	p.immutable()
 	// First: it takes no lock, and the Gateway has no address without it.
 	p.floatingIP()
+	p.createSecrets()
 	c := &change{planner: p, book: newRuleBook(), without: shortcuts{
 		reuse:    map[*lb.Policy]bool{},
 		enable:   map[*lb.Pool]bool{},
@@ -60,6 +61,7 @@ func (p *planner) change() {
 		p.add(Step{Verb: Update, Kind: lb.KindLoadBalancer, Ref: loadBalancerRef(p.have), Tree: &after,
 			Fields: []string{"admin_state_up"}, Reason: notAsWanted})
 	}
+	p.deleteSecrets()
 }
 
 // decide matches until the events have a safe order.

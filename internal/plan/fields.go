@@ -11,16 +11,24 @@ import (
 type setters[T any] map[string]func(to, from *T)
 
 var listenerSetters = setters[lb.Listener]{
-	"admin_state_up":            func(to, from *lb.Listener) { to.Disabled = from.Disabled },
-	"allowed_cidrs":             func(to, from *lb.Listener) { to.AllowedCIDRs = from.AllowedCIDRs },
-	"connection_limit":          func(to, from *lb.Listener) { to.ConnectionLimit = from.ConnectionLimit },
-	"default_pool_id":           func(to, from *lb.Listener) { to.DefaultPool = from.DefaultPool },
+	"admin_state_up":        func(to, from *lb.Listener) { to.Disabled = from.Disabled },
+	"allowed_cidrs":         func(to, from *lb.Listener) { to.AllowedCIDRs = from.AllowedCIDRs },
+	"connection_limit":      func(to, from *lb.Listener) { to.ConnectionLimit = from.ConnectionLimit },
+	"default_pool_id":       func(to, from *lb.Listener) { to.DefaultPool = from.DefaultPool },
+	"alpn_protocols":        func(to, from *lb.Listener) { setTLS(to, from, func(to, from *lb.ListenerTLS) { to.ALPN = from.ALPN }) },
+	"client_authentication": func(*lb.Listener, *lb.Listener) {},
+	"client_ca_tls_container_ref": func(to, from *lb.Listener) {
+		setTLS(to, from, func(to, from *lb.ListenerTLS) { to.ClientCA = from.ClientCA })
+	},
 	"default_tls_container_ref": func(to, from *lb.Listener) { setTLS(to, from, copyDefault) },
 	"insert_headers":            func(to, from *lb.Listener) { to.InsertHeaders = from.InsertHeaders },
 	"sni_container_refs":        func(to, from *lb.Listener) { setTLS(to, from, copySNI) },
-	"timeout_client_data":       func(to, from *lb.Listener) { to.TimeoutClientData = from.TimeoutClientData },
-	"timeout_member_connect":    func(to, from *lb.Listener) { to.TimeoutMemberConnect = from.TimeoutMemberConnect },
-	"timeout_member_data":       func(to, from *lb.Listener) { to.TimeoutMemberData = from.TimeoutMemberData },
+	"tls_versions": func(to, from *lb.Listener) {
+		setTLS(to, from, func(to, from *lb.ListenerTLS) { to.Versions = from.Versions })
+	},
+	"timeout_client_data":    func(to, from *lb.Listener) { to.TimeoutClientData = from.TimeoutClientData },
+	"timeout_member_connect": func(to, from *lb.Listener) { to.TimeoutMemberConnect = from.TimeoutMemberConnect },
+	"timeout_member_data":    func(to, from *lb.Listener) { to.TimeoutMemberData = from.TimeoutMemberData },
 }
 
 func setTLS(to, from *lb.Listener, part func(to, from *lb.ListenerTLS)) {
@@ -35,8 +43,8 @@ func setTLS(to, from *lb.Listener, part func(to, from *lb.ListenerTLS)) {
 	to.TLS = &after
 }
 
-func copyDefault(to, from *lb.ListenerTLS) { to.DefaultRef = from.DefaultRef }
-func copySNI(to, from *lb.ListenerTLS)     { to.SNIRefs = from.SNIRefs }
+func copyDefault(to, from *lb.ListenerTLS) { to.Default = from.Default }
+func copySNI(to, from *lb.ListenerTLS)     { to.SNI = from.SNI }
 
 var poolSetters = setters[lb.Pool]{
 	"admin_state_up": func(to, from *lb.Pool) { to.Disabled = from.Disabled },

@@ -77,7 +77,7 @@ func runStory(t *testing.T, file string) {
 // observe makes have what the cloud shows of a tree.
 func observe(t *testing.T, have, described *lb.Tree) {
 	if described.Empty() {
-		have.FloatingIP = described.FloatingIP
+		have.FloatingIP, have.Secrets = described.FloatingIP, described.Secrets
 		return
 	}
 	foreign, floating := described.Foreign, described.FloatingIP
@@ -116,6 +116,10 @@ func parseTree(t *testing.T, text string) *lb.Tree {
 			tree.Listeners = append(tree.Listeners, parseListener(t, fields[1:]))
 		case "pool":
 			tree.Pools = append(tree.Pools, parsePool(t, fields[1:]))
+		case "secret":
+			for _, key := range fields[1:] {
+				tree.Secrets = append(tree.Secrets, lb.Secret{Key: key, Name: "the mark of " + key})
+			}
 		case "floatingip":
 			tree.FloatingIP = parseFloatingIP(t, fields[1:])
 		case "foreign":
@@ -160,8 +164,11 @@ func parseListener(t *testing.T, fields []string) lb.Listener {
 		case "disabled":
 			l.Disabled = true
 		case "cert":
-			l.Protocol, l.TLS = lb.TerminatedHTTPS, &lb.ListenerTLS{DefaultRef: value}
+			certs := strings.Split(value, ",")
+			l.Protocol, l.TLS = lb.TerminatedHTTPS, &lb.ListenerTLS{Default: certs[0], SNI: certs[1:]}
 			l.Key = "https-" + fields[0]
+		case "ca":
+			l.TLS.ClientCA = value
 		case "cidr":
 			l.AllowedCIDRs = append(l.AllowedCIDRs, value)
 		case "timeout":

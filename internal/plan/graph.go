@@ -17,7 +17,7 @@ func (p Plan) Depends() [][]int {
 	for i, s := range p.Steps {
 		var needs []int
 		names := s.touches()
-		if s.Kind == lb.KindPool && s.Verb == Delete || s.Kind == lb.KindLoadBalancer {
+		if (s.Kind == lb.KindPool || s.Kind == lb.KindSecret) && s.Verb == Delete || s.Kind == lb.KindLoadBalancer {
 			// Its users left in steps that do not name it.
 			names = slices.Concat(names, slices.Sorted(maps.Keys(last)))
 		}
@@ -44,9 +44,14 @@ func (s Step) touches() []string {
 	case lb.KindLoadBalancer:
 	case lb.KindFloatingIP:
 		return append(names, string(lb.KindFloatingIP))
+	case lb.KindSecret:
+		return []string{string(lb.KindSecret) + " " + s.Ref.Key}
 	case lb.KindListener:
 		names = []string{listener(s.Ref.Key)}
 		if s.ListenerTo != nil {
+			for _, key := range s.ListenerTo.TLS.Secrets() {
+				names = append(names, string(lb.KindSecret)+" "+key)
+			}
 			names = append(names, fmt.Sprint("port ", s.ListenerTo.Port), pool(s.ListenerTo.DefaultPool))
 		}
 	case lb.KindPool, lb.KindMembers:

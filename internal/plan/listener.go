@@ -109,14 +109,18 @@ func (c *change) listenerFields(want, have *lb.Listener) []string {
 	}{
 		{"admin_state_up", want.Disabled != have.Disabled},
 		{"allowed_cidrs", !sameSet(want.AllowedCIDRs, have.AllowedCIDRs)},
+		{"alpn_protocols", len(wantTLS.ALPN) > 0 && !slices.Equal(wantTLS.ALPN, haveTLS.ALPN)},
+		{"client_authentication", (wantTLS.ClientCA == "") != (haveTLS.ClientCA == "")},
+		{"client_ca_tls_container_ref", wantTLS.ClientCA != haveTLS.ClientCA},
 		{"connection_limit", want.ConnectionLimit != 0 && want.ConnectionLimit != have.ConnectionLimit},
 		{"default_pool_id", c.defaultDiffers(want, have)},
-		{"default_tls_container_ref", wantTLS.DefaultRef != haveTLS.DefaultRef},
+		{"default_tls_container_ref", wantTLS.Default != haveTLS.Default},
 		{"insert_headers", !maps.Equal(want.InsertHeaders, have.InsertHeaders)},
-		{"sni_container_refs", !sameSet(wantTLS.SNIRefs, haveTLS.SNIRefs)},
+		{"sni_container_refs", !sameSet(wantTLS.SNI, haveTLS.SNI)},
 		{"timeout_client_data", want.TimeoutClientData != 0 && want.TimeoutClientData != have.TimeoutClientData},
 		{"timeout_member_connect", want.TimeoutMemberConnect != 0 && want.TimeoutMemberConnect != have.TimeoutMemberConnect},
 		{"timeout_member_data", want.TimeoutMemberData != 0 && want.TimeoutMemberData != have.TimeoutMemberData},
+		{"tls_versions", len(wantTLS.Versions) > 0 && !sameSet(wantTLS.Versions, haveTLS.Versions)},
 	} {
 		if f.differ {
 			fields = append(fields, f.name)

@@ -18,15 +18,18 @@ func loadBalancerRef(t *lb.Tree) Ref {
 
 // build creates everything in one call: nesting works nowhere else in Octavia.
 func (p *planner) build() {
+	p.createSecrets()
 	p.add(Step{Verb: Create, Kind: lb.KindLoadBalancer, Ref: loadBalancerRef(p.want), Tree: p.want,
 		Reason: "the load balancer does not exist"})
 	p.floatingIP()
+	p.deleteSecrets()
 }
 
 // remove deletes everything in one call. A cascade would take foreign children with it, so with any of those what is
 // ours goes one by one, and the load balancer stays.
 func (p *planner) remove() {
 	p.floatingIP()
+	defer p.deleteSecrets()
 	if p.have.Empty() {
 		return
 	}

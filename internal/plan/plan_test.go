@@ -175,3 +175,29 @@ func TestPlan_withoutDeletesDeletesNothing(t *testing.T) {
 	}
 	applyAll(t, have, p)
 }
+
+func TestWithoutCertificates_letsTheRestGoOn(t *testing.T) {
+	t.Parallel()
+	tree := func(text string) *lb.Tree { return parseTree(t, text) }
+	have := &lb.Tree{}
+	observe(t, have, tree("secret old\nlistener 443 cert=old default=d\npool d: 10.0.9.1"))
+	want := tree("secret new\nlistener 80 default=e\nlistener 443 cert=new default=d\nlistener 8443 cert=new default=f\npool d: 10.0.9.1\npool e: 10.0.9.2\npool f: 10.0.9.3")
+	p := New(WithoutCertificates(want, have), have)
+	applyAll(t, have, p)
+	var keys []string
+	for _, l := range have.Listeners {
+		keys = append(keys, l.Key)
+	}
+	if got := strings.Join(keys, " "); got != "http-80 https-443" || have.ListenerByKey("https-443").TLS.Default != "old" {
+		t.Errorf("got listeners %s", got)
+	}
+	if have.SecretByKey("old") == nil || have.SecretByKey("new") == nil || have.PoolByKey("f") != nil {
+		t.Errorf("secrets %v, pools %v", have.Secrets, have.Pools)
+	}
+	// When the cloud takes certificates again, the secret is not stored a second time.
+	for _, s := range New(want, have).Steps {
+		if s.Kind == lb.KindSecret && s.Verb == Create {
+			t.Errorf("stores %s again", s.Ref.Key)
+		}
+	}
+}

@@ -55,6 +55,10 @@ func (s Step) what() string {
 			}
 			return fmt.Sprintf("%d listeners, %d policies, %d pools", len(s.Tree.Listeners), policies, len(s.Tree.Pools))
 		}
+	case lb.KindSecret:
+		if s.Secret != nil && s.Secret.Certificate != nil {
+			return strings.Join(s.Secret.Certificate.Names, " ")
+		}
 	case lb.KindMembers:
 		var members []string
 		for _, m := range s.Members {

@@ -52,7 +52,8 @@ type Step struct {
 	Policy     *lb.Policy     `json:"policy,omitempty"`
 	Rule       *lb.Rule       `json:"rule,omitempty"`
 	FloatingIP *lb.FloatingIP `json:"floatingIP,omitempty"`
+	Secret     *lb.Secret     `json:"secret,omitempty"`
 }
 
 // Locks says whether the call takes Octavia's lock on the load balancer, after which it is PENDING.
-func (s Step) Locks() bool { return s.Kind != lb.KindFloatingIP }
+func (s Step) Locks() bool { return s.Kind != lb.KindFloatingIP && s.Kind != lb.KindSecret }
