@@ -27,10 +27,13 @@ type event struct {
 	first []*poolChange
 }
 
-// phase orders events that no request ties: all that adds, then what exchanges, then all that deletes.
+// phase orders events that no request ties: what nobody sees, then all that adds, then what exchanges, then all that
+// deletes.
 func (e *event) phase() int {
 	switch {
-	case len(e.removes) == 0 && len(e.adds) > 0:
+	case len(e.removes) == 0 && len(e.adds) == 0:
+		return -1
+	case len(e.removes) == 0:
 		return 0
 	case len(e.adds) > 0:
 		return 1

@@ -29,11 +29,15 @@ func Diff(want, have *lb.Tree) []Step { return New(want, have).Steps }
 // New plans the way from have to want. have is a complete observation, with keys that are unique among the siblings of
 // a kind. Neither tree is changed, but the steps share memory with them.
 func New(want, have *lb.Tree) Plan {
-	p := newPlanner(want, have)
+	return newPlanner(want, have).plan()
+}
+
+// plan picks what kind of change it is.
+func (p *planner) plan() Plan {
 	switch {
-	case want.Empty():
+	case p.want.Empty():
 		p.remove()
-	case have.Empty():
+	case p.have.Empty():
 		p.build()
 	default:
 		p.change()
@@ -48,6 +52,8 @@ type planner struct {
 	conflicts  []Conflict
 	// used are the pools of have whose users could not be deleted, by key.
 	used map[string]bool
+	// pairs is how many events may be compared in pairs.
+	pairs int
 }
 
 func newPlanner(want, have *lb.Tree) *planner {
@@ -57,7 +63,7 @@ func newPlanner(want, have *lb.Tree) *planner {
 	if have == nil {
 		have = &lb.Tree{}
 	}
-	return &planner{want: want, have: have, steps: []Step{}, used: map[string]bool{}}
+	return &planner{want: want, have: have, steps: []Step{}, used: map[string]bool{}, pairs: defaultPairs}
 }
 
 func (p *planner) add(s Step) { p.steps = append(p.steps, s) }

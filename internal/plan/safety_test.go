@@ -200,6 +200,22 @@ func TestNew_misroutesNothingAfterCrashesAndDamage(t *testing.T) {
 	})
 }
 
+// With too many events to compare in pairs, the plan does without the shortcuts that need it.
+func TestNew_misroutesNothingWithManyEvents(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		first := drawTree(t, 7)
+		old, want := observed(t, first), mutate(t, first)
+		if rapid.Bool().Draw(t, "damaged") {
+			damage(t, old)
+		}
+		planner := newPlanner(want, old)
+		planner.pairs = 1
+		p := planner.plan()
+		equal(t, want, safely(t, old, want, p, len(p.Steps)))
+	})
+}
+
 func TestNew_doesNothingForEqualTrees(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// maxEvents bounds how many events are compared in pairs.
-const maxEvents = 2000
+// defaultPairs bounds how many events are compared in pairs.
+const defaultPairs = 2000
 
 // schedule orders the events so that each request always gets its old or its new answer. When there is no such order it
 // returns events to do without.
@@ -23,7 +23,7 @@ func (c *change) schedule() (order, culprits []*event) {
 	simple := !slices.ContainsFunc(c.events, func(e *event) bool { return !e.simple() })
 	after := make([][]int, len(c.events))
 	if !simple {
-		if len(c.events) > maxEvents {
+		if len(c.events) > c.pairs {
 			return c.scheduleMany()
 		}
 		after = c.constraints()
@@ -43,7 +43,19 @@ func (c *change) scheduleMany() (order, culprits []*event) {
 	if len(culprits) > 0 {
 		return nil, culprits
 	}
-	return sortEvents(c.events, make([][]int, len(c.events)))
+	after := make([][]int, len(c.events))
+	enabling := map[*poolChange]int{}
+	for i, e := range c.events {
+		if e.pool != nil {
+			enabling[e.pool] = i
+		}
+	}
+	for i, e := range c.events {
+		for _, pool := range e.first {
+			after[enabling[pool]] = append(after[enabling[pool]], i)
+		}
+	}
+	return sortEvents(c.events, after)
 }
 
 // constraints returns for each event those that must come after it.
