@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Runs the contract suite against the real cloud of the test ground (test/stack/stack up). Arguments go to the test binary, for
+# example -test.run L7.
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+. "$here/../stack/kubernetes/env.sh"
+need_root
+[ -r "$RUN/facts.env" ] || die "the test ground is down: make stack-up"
+set -a
+. "$RUN/facts.env"
+set +a
+mkdir -p "$RUN/contract"
+(cd "$here/../.." && go test -c -o "$RUN/contract/contract.test" ./test/contract)
+cd "$here"
+GATEWAY_API_OPENSTACK_CONTRACT=real exec nsenter --net="/run/netns/$GAO_CLOUD_NAMESPACE" -- "$RUN/contract/contract.test" -test.v -test.timeout 30m "$@"
