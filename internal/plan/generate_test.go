@@ -25,20 +25,35 @@ var (
 	services   = []string{"s0", "s1", "s2", "s3"}
 )
 
-// requests are all that can tell generated trees apart.
-var requests = func() []route.Request {
-	var all []route.Request
+// allRequests are all that can tell generated trees apart, by port.
+var allRequests = func() map[int][]route.Request {
+	all := map[int][]route.Request{}
 	for _, port := range []int{80, 81, 82} {
 		for _, host := range []string{"a.test", "b.test:80", "c.test", "c.org", "d.org"} {
 			for _, path := range []string{"/", "/x", "/x/y", "/x/w", "/z", "/z/w", "*"} {
 				for _, header := range []map[string][]string{nil, {"x-v": {"v1"}}, {"X-V": {"v2"}}, {"X-V": {"v1,v2"}}} {
-					all = append(all, route.Request{Port: port, Host: host, Path: path, Header: header})
+					all[port] = append(all[port], route.Request{Port: port, Host: host, Path: path, Header: header})
 				}
 			}
 		}
 	}
 	return all
 }()
+
+// requestsTo are those to the ports of the trees.
+func requestsTo(trees ...*lb.Tree) []route.Request {
+	ports := map[int]bool{}
+	var some []route.Request
+	for _, tree := range trees {
+		for _, l := range tree.Listeners {
+			if !ports[l.Port] {
+				ports[l.Port] = true
+				some = append(some, allRequests[l.Port]...)
+			}
+		}
+	}
+	return some
+}
 
 func drawRules(t *rapid.T) []lb.Rule {
 	var rules []lb.Rule

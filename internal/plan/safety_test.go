@@ -25,7 +25,7 @@ type seen struct {
 
 var rules route.Cache
 
-func look(t *rapid.T, tree *lb.Tree) []seen {
+func look(t *rapid.T, tree *lb.Tree, requests []route.Request) []seen {
 	e, err := rules.New(tree)
 	if err != nil {
 		t.Fatal(err)
@@ -61,7 +61,8 @@ func safely(t *rapid.T, old, want *lb.Tree, p Plan, steps int) *lb.Tree {
 			t.Fatalf("%v\nin the plan\n%s", err, p)
 		}
 	}
-	before, after := look(t, old), look(t, want)
+	requests := requestsTo(old, want)
+	before, after := look(t, old, requests), look(t, want, requests)
 	fresh := map[string]bool{}
 	for _, tree := range []*lb.Tree{old, want} {
 		for i := range tree.Pools {
@@ -79,7 +80,7 @@ func safely(t *rapid.T, old, want *lb.Tree, p Plan, steps int) *lb.Tree {
 		if s.Kind == lb.KindMonitor {
 			continue
 		}
-		for i, now := range look(t, &state) {
+		for i, now := range look(t, &state, requests) {
 			same := func(o seen) bool {
 				return now == o || now.kind == o.kind && now.code == o.code && now.location == o.location &&
 					(now.members == o.members || now.services == o.services && fresh[now.services+" "+now.members])
@@ -98,7 +99,8 @@ func equal(t *rapid.T, want, have *lb.Tree) {
 	if again := New(want, have); !again.Empty() {
 		t.Fatalf("a second plan does\n%s\nhave:\n%s\nwant:\n%s", again, show(have), show(want))
 	}
-	w, h := look(t, want), look(t, have)
+	requests := requestsTo(have, want)
+	w, h := look(t, want, requests), look(t, have, requests)
 	for i := range w {
 		w[i].services, h[i].services = "", ""
 		if w[i] != h[i] {
