@@ -59,7 +59,8 @@ func (c *Client) Apply(ctx context.Context, have *lb.Tree, steps []plan.Step, sl
 			p.RequeueAfter = time.Millisecond
 			return p, nil
 		}
-		if have.ProvisioningStatus == lb.Errored && s.Locks() && s.Verb != plan.Delete {
+		if have.ProvisioningStatus == lb.Errored && s.Locks() && (s.Kind != lb.KindLoadBalancer || s.Verb != plan.Delete) {
+			// Octavia takes nothing but the deletion of the whole then.
 			return p, errored("load balancer", have.ID)
 		}
 		if err := c.Do(ctx, have, s); err != nil {
@@ -162,11 +163,7 @@ func (c *Client) checkChild(ctx context.Context, have *lb.Tree, s plan.Step, kno
 		if s.Verb != plan.Create {
 			return nil
 		}
-		if err := c.checkChildren(ctx, have, known); err != nil {
-			return err
-		}
-		allActive(have)
-		return nil
+		return c.sameShape(ctx, have)
 	case lb.KindListener, lb.KindPolicy, lb.KindRule:
 		// Whatever breaks HAProxy's configuration shows in the listener.
 		return c.checkStatuses(ctx, "listener", "/listeners", "listeners", url.Values{"loadbalancer_id": {have.ID}}, known)

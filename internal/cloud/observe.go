@@ -368,16 +368,20 @@ const stuckAfter = time.Minute
 // are missing, and the other children stay PENDING_CREATE for ever, immutable and not deletable. Only a cascade
 // delete of the load balancer helps; the next one is then created bare, and its children one by one.
 func (c *Client) stuckChildren(t lb.Tree, updatedAt string) error {
-	if t.ProvisioningStatus != lb.Active || !pastBy(stuckAfter, updatedAt, c.opts.Clock.Now()) {
+	if t.ProvisioningStatus != lb.Active {
 		return nil
 	}
 	for _, m := range childMetas(t) {
-		if m.ProvisioningStatus == lb.PendingCreate {
-			c.singly.Store(true)
-			return &Error{Class: Broken, Reason: ReasonStuck, Op: "observe", Resource: "load balancer " + t.ID,
-				Message: "its children never became ACTIVE: this Octavia breaks fully-populated creates (11.0.0 does); " +
-					"it must be deleted and created again, which is then done object by object"}
+		if m.ProvisioningStatus != lb.PendingCreate {
+			continue
 		}
+		if !pastBy(stuckAfter, updatedAt, c.opts.Clock.Now()) {
+			return &Error{Class: Wait, Op: "observe", Resource: "load balancer " + t.ID, Message: "its children are not ACTIVE yet"}
+		}
+		c.singly.Store(true)
+		return &Error{Class: Broken, Reason: ReasonStuck, Op: "observe", Resource: "load balancer " + t.ID,
+			Message: "its children never became ACTIVE: this Octavia breaks fully-populated creates (11.0.0 does); " +
+				"it must be deleted and created again, which is then done object by object"}
 	}
 	return nil
 }

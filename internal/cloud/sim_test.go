@@ -515,6 +515,11 @@ func TestApply_seesALoadBalancerInError(t *testing.T) {
 	if _, err := g.client.Apply(t.Context(), have, plan.Diff(g.tree(2), have), time.Hour, nil); ClassOf(err) != Broken {
 		t.Errorf("a change in ERROR: %v", err)
 	}
+	if steps := plan.Diff(g.tree(0), have); len(steps) > 0 {
+		if _, err := g.client.Apply(t.Context(), have, steps, time.Hour, nil); ClassOf(err) != Broken {
+			t.Errorf("a deletion in ERROR: %v", err)
+		}
+	}
 	g.reach(&lb.Tree{})
 }
 
@@ -538,8 +543,11 @@ func TestApply_fallsBackToSingleCreates(t *testing.T) {
 	g := newGround(t, sim.Options{BrokenCreate: true, MaxAPIVersion: "v2.26", Latency: sim.Pending(time.Second)}, Options{})
 	want := g.tree(2)
 	have := g.observe()
-	if _, err := g.client.Apply(t.Context(), have, plan.Diff(want, have)[:1], time.Hour, nil); err != nil {
-		t.Fatal(err)
+	if _, err := g.client.Apply(t.Context(), have, plan.Diff(want, have)[:1], time.Hour, nil); ClassOf(err) != Stale {
+		t.Fatalf("children that are lost: %v", err)
+	}
+	if _, err := g.client.Observe(t.Context(), testOwner); ClassOf(err) != Wait {
+		t.Fatalf("children that may still become ACTIVE: %v", err)
 	}
 	g.clock.Advance(5 * time.Minute)
 	tree, err := g.client.Observe(t.Context(), testOwner)

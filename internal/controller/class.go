@@ -76,7 +76,7 @@ func (r *ClassReconciler) accepted(ctx context.Context, class *gwv1.GatewayClass
 	switch {
 	case errors.As(err, &parameters):
 		// The configuration is watched.
-		return status.ClassInvalidParameters(upperFirst(parameters.Message) + "."), recheck, nil
+		return status.ClassInvalidParameters(parameters.Message + "."), recheck, nil
 	case err != nil:
 		return status.Condition{}, 0, err
 	}
@@ -89,14 +89,14 @@ func (r *ClassReconciler) accepted(ctx context.Context, class *gwv1.GatewayClass
 	o := outcomeOf(err)
 	switch {
 	case cloud.ReasonOf(err) == cloud.ReasonSelector:
-		return status.ClassInvalidParameters(o.Message), o.after, nil
+		return status.ClassInvalidParameters(o.Message), o.delay(0), nil
 	case o.Kind == status.OperatorFault || o.Kind == status.UserFault:
-		return status.ClassUnsupported(o.Message), o.after, nil
+		return status.ClassUnsupported(o.Message), o.delay(0), nil
 	}
 	// The cloud does not answer: what was found out about this generation still holds.
 	old := meta.FindStatusCondition(class.Status.Conditions, string(gwv1.GatewayClassConditionStatusAccepted))
 	if old != nil && old.Status != metav1.ConditionUnknown && old.ObservedGeneration == class.Generation {
-		return status.Condition{Type: old.Type, Status: old.Status, Reason: old.Reason, Message: old.Message}, o.after, nil
+		return status.Condition{Type: old.Type, Status: old.Status, Reason: old.Reason, Message: old.Message}, o.delay(0), nil
 	}
-	return status.ClassPending(o.Message), o.after, nil
+	return status.ClassPending(o.Message), o.delay(0), nil
 }

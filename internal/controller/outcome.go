@@ -20,6 +20,8 @@ type outcome struct {
 	after time.Duration
 	// backoff doubles the time to the next pass with each pass that ends so, beginning at after.
 	backoff bool
+	// least is what the cloud asked for; it does not grow.
+	least time.Duration
 }
 
 // The pauses before the next pass. An operator's or a user's repair outside Kubernetes sends no event, so nothing waits for ever.
@@ -56,7 +58,8 @@ func outcomeOf(err error) outcome {
 	case cloud.Broken:
 		o.Kind, o.after, o.backoff = status.Broken, pauseBroken, true
 	default:
-		o.Kind, o.after, o.backoff = status.Retry, max(pauseRetry, cloud.RetryAfterOf(err)), true
+		o.Kind, o.after, o.backoff = status.Retry, pauseRetry, true
+		o.least = cloud.RetryAfterOf(err)
 		var known *cloud.Error
 		if !errors.As(err, &known) {
 			o.Message = "The pass failed; the controller's log has the cause."
@@ -79,7 +82,7 @@ func (o outcome) delay(failures int) time.Duration {
 	if !o.backoff {
 		return o.after
 	}
-	return min(o.after<<min(failures, 6), max(pauseMost, o.after))
+	return max(min(o.after<<min(failures, 6), max(pauseMost, o.after)), o.least)
 }
 
 func upperFirst(s string) string {

@@ -100,7 +100,8 @@ func (d *demo) within(ctx context.Context) (err error) {
 			_ = os.RemoveAll(d.dir)
 		}
 	}()
-	if err = d.story(ctx); err != nil && d.controller != nil && !errors.Is(err, errInterrupted) {
+	err = d.story(ctx)
+	if err != nil && d.controller != nil && !errors.Is(err, errInterrupted) && !strings.Contains(err.Error(), d.controller.log) {
 		err = fmt.Errorf("%w\n\n%s", err, d.controller.tail(25))
 	}
 	return err

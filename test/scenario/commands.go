@@ -75,7 +75,7 @@ func (c *command) duration(text string) (time.Duration, error) {
 // run executes a command in a world. Commands and what they print:
 //
 //	apply FILE... | apply + YAML     objects as kubectl apply would; files are in testdata/manifests
-//	edit KIND/NAMESPACE/NAME + YAML  a merge patch
+//	edit KIND/NAMESPACE/NAME + YAML  a merge patch, which can also stand in the line
 //	delete KIND/NAMESPACE/NAME
 //	reconcile                        a pass for everything, as after an event, and the passes that follow within seconds
 //	tick DURATION                    time passes, with the passes that are due
@@ -94,6 +94,8 @@ func (c *command) duration(text string) (time.Duration, error) {
 //	credential                       a new application credential, in the file too
 //	outside SERVICE METHOD PATH + YAML   what an administrator does; <NAME> in the path is the id of the object with this name
 //	vanish NAME                      a load balancer is purged without a trace
+//	when METHOD PATH + commands      the commands, just before the next such call is acted on
+//	world OPTIONS                    begins anew with another cloud: broken-create=yes (Octavia 11.0.0), api=v2.26, page=10 (objects in a list)
 //	crash + commands                 the commands in fresh worlds; in the last command the process dies, each time after another call
 func (w *world) run(ctx context.Context, c *command) (string, error) {
 	do, ok := commands[c.name]
@@ -118,7 +120,8 @@ func init() {
 	commands = map[string]func(context.Context, *world, *command) (string, error){
 		"apply": apply,
 		"edit": func(ctx context.Context, w *world, c *command) (string, error) {
-			return w.kube.edit(ctx, c.arg(0), []byte(c.input))
+			patch := c.input + strings.Join(c.args[min(1, len(c.args)):], " ")
+			return w.kube.edit(ctx, c.arg(0), []byte(patch))
 		},
 		"delete": func(ctx context.Context, w *world, c *command) (string, error) { return w.kube.remove(ctx, c.arg(0)) },
 		"reconcile": func(ctx context.Context, w *world, _ *command) (string, error) {
@@ -178,6 +181,8 @@ func init() {
 			}
 			return "", err
 		},
+		"when":  when,
+		"world": another,
 		"crash": crash,
 	}
 }
@@ -203,7 +208,7 @@ func apply(ctx context.Context, w *world, c *command) (string, error) {
 
 func latency(_ context.Context, w *world, c *command) (string, error) {
 	d, err := c.duration(c.arg(0))
-	w.latency = d
+	*w.latency = d
 	return "", err
 }
 
@@ -229,6 +234,36 @@ func fault(_ context.Context, w *world, c *command) (string, error) {
 	}
 	f.Revoke, f.Stuck = c.option("revoke") != "", c.option("stuck") != ""
 	w.cloud.Inject(f)
+	return "", nil
+}
+
+// when runs commands in the middle of a pass. What they print is said by the next command that prints news.
+func when(ctx context.Context, w *world, c *command) (string, error) {
+	script := strings.Split(strings.TrimSpace(c.input), "\n")
+	w.cloud.Inject(sim.Fault{Method: c.arg(0), Path: c.arg(1), Before: func() {
+		for _, l := range script {
+			out, err := w.run(ctx, parse(l, ""))
+			if err != nil {
+				out = "error: " + err.Error()
+			}
+			w.say(key{kind: "meanwhile"}, "meanwhile: "+strings.TrimSpace(out))
+		}
+	}})
+	return "", nil
+}
+
+// another replaces the world by a new one.
+func another(ctx context.Context, w *world, c *command) (string, error) {
+	page, err := c.number("page")
+	if err != nil {
+		return "", err
+	}
+	fresh, err := newWorld(ctx, w.dir, sim.Options{BrokenCreate: c.option("broken-create") != "", MaxAPIVersion: c.option("api"), PageLimit: page})
+	if err != nil {
+		return "", err
+	}
+	w.close()
+	*w = *fresh
 	return "", nil
 }
 

@@ -42,7 +42,7 @@ func crashed(ctx context.Context, script string, after int) (end string, calls [
 		return "", nil, fmt.Errorf("making a directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	w, err := newWorld(ctx, dir)
+	w, err := newWorld(ctx, dir, sim.Options{})
 	if err != nil {
 		return "", nil, err
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/sim"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected outputs of the stories")
@@ -32,11 +34,11 @@ func tell(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := newWorld(ctx, t.TempDir())
+	w, err := newWorld(ctx, t.TempDir(), sim.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.close()
+	defer func() { w.close() }()
 	outputs := make([]string, len(f.steps))
 	for i, s := range f.steps {
 		out, err := w.run(ctx, parse(s.command, s.input))

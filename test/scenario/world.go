@@ -39,7 +39,7 @@ type world struct {
 	dir     string
 	kube    *cluster
 	cloud   *sim.Cloud
-	latency time.Duration
+	latency *time.Duration
 	// before is the cloud without anything of ours.
 	before sim.Snapshot
 
@@ -92,17 +92,12 @@ func (r *recorder) Eventf(regarding, _ runtime.Object, kind, reason, action, not
 var _ events.EventRecorder = (*recorder)(nil)
 
 // newWorld makes a world in which the controller has just started. dir is for its credentials.
-func newWorld(ctx context.Context, dir string) (*world, error) {
-	w := &world{clock: newClock(), dir: dir, latency: 5 * time.Second, due: map[key]time.Time{}, last: map[key]string{}}
+func newWorld(ctx context.Context, dir string, o sim.Options) (*world, error) {
+	w := &world{clock: newClock(), dir: dir, latency: new(5 * time.Second), due: map[key]time.Time{}, last: map[key]string{}}
 	var err error
-	w.cloud, err = sim.New(sim.Options{
-		Clock: w.clock,
-		Seed:  1,
-		Latency: func(sim.Op) sim.Timing {
-			return sim.Timing{Pending: w.latency}
-		},
-	})
-	if err != nil {
+	o.Clock, o.Seed = w.clock, 1
+	o.Latency = func(sim.Op) sim.Timing { return sim.Timing{Pending: *w.latency} }
+	if w.cloud, err = sim.New(o); err != nil {
 		return nil, fmt.Errorf("starting the cloud: %w", err)
 	}
 	if err = w.credentials(); err != nil {
