@@ -19,6 +19,8 @@ type compiler struct {
 	owner    lb.Owner
 	pools    *pools
 	backends *backends
+	// tls has what HTTPS listeners need.
+	tls *terminator
 	// responder gives the answers that Octavia cannot.
 	responder *responder
 	// redirects are those that the tree takes from it.
@@ -50,6 +52,7 @@ func Gateway(s Snapshot) Result {
 		groups = append(groups, set.listeners)
 	}
 	markConflicts(groups...)
+	c.tls = terminate(in, c.owner, slices.Concat(groups...))
 	routes := c.routes(byOwner)
 	tree := c.tree(slices.Concat(groups...), routes)
 
@@ -157,6 +160,7 @@ func (c *compiler) tree(listeners []*listener, routes []*route) lb.Tree {
 	if network := c.in.Facts.FloatingNetworkID; network != "" {
 		tree.FloatingIP = &lb.FloatingIP{NetworkID: network, Description: c.owner.Description()}
 	}
+	tree.Secrets = c.tls.list()
 	byListener := attachments(routes)
 	used := map[*pool]bool{}
 	var programs []*program

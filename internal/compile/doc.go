@@ -4,6 +4,8 @@
 //
 //	snapshot.go    what goes in and what comes out          input.go       the snapshot, findable
 //	listener.go    Gateway listeners, conflicts, ports      tls.go         what HTTPS listeners need
+//	certificate.go Secrets as a TLS server reads them         sni.go         which certificate HAProxy presents
+//	clientca.go    CAs of client certificates               tlsoptions.go  versions and ALPN
 //	listenerset.go ListenerSets and their status
 //	attach.go      parentRefs, allowedRoutes, hostnames     rule.go        routes, rules, what is refused, route status
 //	hostname.go    nested hostnames                         path.go, header.go, regex.go   one match each

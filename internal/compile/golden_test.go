@@ -67,6 +67,7 @@ func TestGateway_matchesGoldenOutputs(t *testing.T) {
 			out := golden{Hold: result.Hold, Redirects: result.Redirects, Verdicts: result.Verdicts}
 			if !result.Tree.Empty() {
 				out.Tree = &result.Tree
+				nameSecrets(out.Tree)
 				if !f.Marks {
 					hideMarks(out.Tree)
 				}
@@ -98,7 +99,7 @@ func parse(t testing.TB, manifest []byte) (compile.Snapshot, facts) {
 	t.Helper()
 	f := facts{
 		ClusterID: "c1", Controller: "gateway-api-openstack.dev/controller",
-		Cloud: lb.Facts{VIPSubnet: lb.Subnet{ID: "vip-subnet", NetworkID: "vip-network", CIDR: "10.0.0.0/24"}},
+		Cloud: lb.Facts{VIPSubnet: lb.Subnet{ID: "vip-subnet", NetworkID: "vip-network", CIDR: "10.0.0.0/24"}, KeyManager: true},
 	}
 	s := compile.Snapshot{}
 	for _, document := range strings.Split(string(manifest), "\n---") {
@@ -142,6 +143,20 @@ func parse(t testing.TB, manifest []byte) (compile.Snapshot, facts) {
 		case "EndpointSlice":
 			s.EndpointSlices = append(s.EndpointSlices, &discoveryv1.EndpointSlice{})
 			decode(s.EndpointSlices[len(s.EndpointSlices)-1])
+		case "TestCertificate":
+			d := certificateDocument{}
+			decode(&d)
+			s.Secrets = append(s.Secrets, d.secret(t))
+		case "Secret":
+			s.Secrets = append(s.Secrets, &corev1.Secret{})
+			decode(s.Secrets[len(s.Secrets)-1])
+		case "ConfigMap":
+			s.ConfigMaps = append(s.ConfigMaps, &corev1.ConfigMap{})
+			decode(s.ConfigMaps[len(s.ConfigMaps)-1])
+		case "TestCA":
+			d := certificateDocument{}
+			decode(&d)
+			s.ConfigMaps = append(s.ConfigMaps, d.configMap(t))
 		case "Node":
 			s.Nodes = append(s.Nodes, &corev1.Node{})
 			decode(s.Nodes[len(s.Nodes)-1])
@@ -149,6 +164,7 @@ func parse(t testing.TB, manifest []byte) (compile.Snapshot, facts) {
 			t.Fatalf("unknown kind %q", kind.Kind)
 		}
 	}
+	s.Now = certificatesMade
 	s.ClusterID, s.Controller, s.Facts = f.ClusterID, f.Controller, f.Cloud
 	return s, f
 }

@@ -28,7 +28,13 @@ type listener struct {
 	resolved      status.Condition
 	notProgrammed string
 	reason        gwv1.ListenerConditionReason
-	attached      int32
+	// tls is what an HTTPS listener says; certificates and options are what was made of it.
+	tls          *gwv1.ListenerTLSConfig
+	certificates []*certificate
+	options      tlsOptions
+	// overlapping is its OverlappingTLSConfig condition, if it has one.
+	overlapping status.Condition
+	attached    int32
 }
 
 // label is how messages and keys call the listener.
@@ -59,14 +65,12 @@ func (in *input) listeners() []*listener {
 
 func newListener(owner status.Object, spec gwv1.Listener) *listener {
 	l := &listener{
-		owner: owner, name: spec.Name, port: spec.Port, protocol: spec.Protocol, allowed: spec.AllowedRoutes,
+		owner: owner, name: spec.Name, port: spec.Port, protocol: spec.Protocol, allowed: spec.AllowedRoutes, tls: spec.TLS,
 		reason:   gwv1.ListenerReasonInvalid,
 		accepted: status.ListenerAccepted(), conflicted: status.ListenerNoConflicts(), resolved: status.ListenerResolvedRefs(),
 	}
 	switch spec.Protocol {
-	case gwv1.HTTPProtocolType:
-	case gwv1.HTTPSProtocolType:
-		l.notProgrammed = terminatedHTTPS(spec)
+	case gwv1.HTTPProtocolType, gwv1.HTTPSProtocolType:
 	default:
 		l.refuse(status.ListenerUnsupportedProtocol(spec.Protocol))
 		return l
@@ -209,6 +213,9 @@ func (l *listener) verdict() status.Verdict {
 	v := status.Verdict{
 		Object: l.owner, Listener: l.name, SupportedKinds: l.kinds, AttachedRoutes: l.attached,
 		Conditions: []status.Condition{l.accepted, l.conflicted, l.resolved},
+	}
+	if l.overlapping.Type != "" {
+		v.Conditions = append(v.Conditions, l.overlapping)
 	}
 	if !l.served() {
 		v.Conditions = append(v.Conditions, status.ListenerNotProgrammed(l.reason, l.notProgrammed))

@@ -198,6 +198,9 @@ func (c *compiler) listener(p *program) lb.Listener {
 		// Without these a client could claim any address of its own.
 		InsertHeaders: map[string]string{"X-Forwarded-For": "true", "X-Forwarded-Port": "true", "X-Forwarded-Proto": "true"},
 	}
+	if p.frontend.protocol == lb.TerminatedHTTPS {
+		l.TLS = c.tls.ports[p.frontend.port]
+	}
 	if p.catchAll != nil {
 		l.DefaultPool = p.catchAll.key
 	}

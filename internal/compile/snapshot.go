@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -36,6 +38,8 @@ type Snapshot struct {
 	ConfigMaps     []*corev1.ConfigMap
 	// RedirectsFixed says that the responder's ports for redirects cannot get another meaning than they have.
 	RedirectsFixed bool
+	// Now is when the snapshot was taken, to tell expired certificates; zero tells none.
+	Now time.Time
 	// Facts is what is known of the cloud before compile.
 	Facts lb.Facts
 }

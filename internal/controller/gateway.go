@@ -94,7 +94,7 @@ func (r *GatewayReconciler) program(ctx context.Context, p *pass) error {
 		p.outcome = outcomeOf(err)
 		return nil
 	}
-	p.snapshot.Facts = facts
+	p.snapshot.Facts, p.snapshot.Now = facts, r.Clock.Now()
 	compiled := compile.Gateway(p.snapshot)
 	p.status.Compiled, p.status.Verdicts, p.status.Want = true, compiled.Verdicts, compiled.Tree
 	if compiled.Hold {
@@ -129,7 +129,7 @@ func (r *GatewayReconciler) program(ctx context.Context, p *pass) error {
 // converge takes as many steps from what the cloud has towards want as fit into the slice. Done says that nothing is left;
 // otherwise the outcome of the pass says why.
 func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree, superseded func() bool) (have *lb.Tree, done bool) {
-	have, wait, err := r.observe(ctx, p)
+	have, wait, err := r.observe(ctx, p, want)
 	if err != nil && !r.startsAnew(p, want, have, err) {
 		p.outcome = outcomeOf(err)
 		return nil, false
@@ -151,6 +151,8 @@ func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree
 	}
 	progress, err := r.Cloud.Apply(ctx, have, todo.Steps, r.Slice, superseded)
 	switch {
+	case cloud.ReasonOf(err) == cloud.ReasonCertificate && !want.Empty():
+		return r.goOnWithoutCertificates(ctx, p, want, have, err), false
 	case err != nil:
 		p.outcome = outcomeOf(err)
 		if cloud.ClassOf(err) == cloud.Retry {
@@ -177,7 +179,7 @@ func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree
 
 // observe reads what the cloud has. After a pass that ended while Octavia was at work on our own last step, it waits for that step
 // within the slice instead: what the cloud has then is known. wait is the time to the next look at a PENDING load balancer.
-func (r *GatewayReconciler) observe(ctx context.Context, p *pass) (have *lb.Tree, wait time.Duration, err error) {
+func (r *GatewayReconciler) observe(ctx context.Context, p *pass, want *lb.Tree) (have *lb.Tree, wait time.Duration, err error) {
 	if known, ok := r.memory.take(p.key, p.snapshot.Gateway.UID, r.Clock.Now()); ok {
 		p.read = known.read
 		progress, err := r.Cloud.Resume(ctx, known.have, known.since, r.Slice)
@@ -195,7 +197,7 @@ func (r *GatewayReconciler) observe(ctx context.Context, p *pass) (have *lb.Tree
 	if last == nil {
 		read = r.Clock.Now()
 	}
-	observed, err := r.Cloud.ObserveSince(ctx, ownerOf(p.snapshot), last)
+	observed, err := r.Cloud.ObserveFor(ctx, ownerOf(p.snapshot), want, last)
 	p.read = read
 	return &observed, 0, err
 }
@@ -206,7 +208,7 @@ func (r *GatewayReconciler) superseded(ctx context.Context, p *pass, working dig
 	if err != nil || !r.Reader.Selects(s.Class) || !s.Gateway.DeletionTimestamp.IsZero() {
 		return true
 	}
-	s.Facts = p.snapshot.Facts
+	s.Facts, s.Now = p.snapshot.Facts, p.snapshot.Now
 	latest := compile.Gateway(s)
 	id, err := digestOf(&latest.Tree)
 	return err != nil || id != working
@@ -226,7 +228,7 @@ func (r *GatewayReconciler) remove(ctx context.Context, p *pass) (ctrl.Result, e
 		p.status.Compiled = false
 		return r.finish(ctx, p)
 	}
-	if p.changed || !have.Empty() || have.FloatingIP != nil {
+	if p.changed || !have.Empty() || have.FloatingIP != nil || len(have.Secrets) > 0 {
 		// The deletion was accepted; the next look says whether all is gone.
 		p.outcome = pendingAfter(pauseWait, "The load balancer is being deleted.")
 		return r.finish(ctx, p)

@@ -18,17 +18,17 @@ func (r *GatewayReconciler) startsAnew(p *pass, want, have *lb.Tree, err error) 
 		len(p.snapshot.Gateway.Status.Addresses) == 0
 }
 
-// startAnew deletes the load balancer; the floating IP stays for the next one, which comes after a pause that grows.
+// startAnew deletes the load balancer; the floating IP and the secrets stay for the next one, which comes after a pause that grows.
 func (r *GatewayReconciler) startAnew(ctx context.Context, p *pass, have *lb.Tree, cause error) *lb.Tree {
 	p.outcome = outcomeOf(cause)
 	ctrl.LoggerFrom(ctx).Info("deleting a load balancer that never served", "loadBalancer", have.ID, "cause", cause.Error())
-	floatingIP := have.FloatingIP
-	have.FloatingIP = nil
+	floatingIP, secrets := have.FloatingIP, have.Secrets
+	have.FloatingIP, have.Secrets = nil, nil
 	_, err := r.Cloud.Apply(ctx, have, plan.Diff(&lb.Tree{}, have), r.Slice, nil)
 	if err != nil {
 		p.outcome = outcomeOf(err)
 	}
-	have.FloatingIP = floatingIP
+	have.FloatingIP, have.Secrets = floatingIP, secrets
 	return have
 }
 

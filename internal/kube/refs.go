@@ -80,6 +80,7 @@ func secretsOfGateway(gw *gwv1.Gateway) []types.NamespacedName {
 			keys.add(key)
 		}
 	}
+	keys.add(caCertificatesOf(gw, "Secret")...)
 	return keys.list
 }
 
@@ -93,6 +94,11 @@ func secretsOfSet(set *gwv1.ListenerSet) []types.NamespacedName {
 
 // configMapsOfGateway are the ConfigMaps with CA certificates for client authentication.
 func configMapsOfGateway(gw *gwv1.Gateway) []types.NamespacedName {
+	return caCertificatesOf(gw, "ConfigMap")
+}
+
+// caCertificatesOf are the objects of a kind with CA certificates for client authentication.
+func caCertificatesOf(gw *gwv1.Gateway, kind gwv1.Kind) []types.NamespacedName {
 	if gw.Spec.TLS == nil || gw.Spec.TLS.Frontend == nil {
 		return nil
 	}
@@ -102,7 +108,7 @@ func configMapsOfGateway(gw *gwv1.Gateway) []types.NamespacedName {
 			return
 		}
 		for _, ref := range v.CACertificateRefs {
-			if ref.Group == "" && ref.Kind == "ConfigMap" {
+			if ref.Group == "" && ref.Kind == kind {
 				keys.add(types.NamespacedName{Namespace: string(valueOr(ref.Namespace, gwv1.Namespace(gw.Namespace))), Name: string(ref.Name)})
 			}
 		}

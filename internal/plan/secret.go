@@ -95,10 +95,11 @@ func secretsExist(tree *lb.Tree, l *lb.Listener) error {
 }
 
 // WithoutCertificates is want for a cloud that refuses its certificates: HTTPS listeners that exist keep the certificates that they have,
-// those that do not exist are left out, and all the rest goes on. The secrets stay, so that the next attempt does not store them again.
+// those that do not exist are left out, and all the rest goes on. The secrets stay as they are, so that the next attempt does not store
+// them again.
 func WithoutCertificates(want, have *lb.Tree) *lb.Tree {
 	out := *want
-	out.Listeners, out.Secrets = nil, slices.Clone(want.Secrets)
+	out.Listeners, out.Secrets = nil, have.Secrets
 	for _, l := range want.Listeners {
 		if l.TLS == nil {
 			out.Listeners = append(out.Listeners, l)
@@ -109,11 +110,6 @@ func WithoutCertificates(want, have *lb.Tree) *lb.Tree {
 				l.TLS = h.TLS
 				out.Listeners = append(out.Listeners, l)
 			}
-		}
-	}
-	for _, s := range have.Secrets {
-		if out.SecretByKey(s.Key) == nil {
-			out.Secrets = append(out.Secrets, s)
 		}
 	}
 	out.Pools = usedPools(&out)
