@@ -37,6 +37,7 @@ type settings struct {
 	logLevel           string
 	logFormat          string
 	gracefulShutdownIn time.Duration
+	responder          string
 }
 
 // environment names the variable of a flag: --cluster-id is GATEWAY_API_OPENSTACK_CLUSTER_ID. The variables that all OpenStack
@@ -86,6 +87,7 @@ func command() *cobra.Command {
 	f.StringVar(&s.logLevel, "log-level", "info", "debug, info or error")
 	f.StringVar(&s.logFormat, "log-format", "json", "json or console")
 	f.DurationVar(&s.gracefulShutdownIn, "shutdown-timeout", 30*time.Second, "time for a running step to finish after a signal")
+	f.StringVar(&s.responder, "responder", "", "namespace/name of the Service through which load balancers reach the fallback responder of this process; empty serves none")
 	c.PreRunE = func(c *cobra.Command, _ []string) error {
 		if err := fromEnvironment(c.Flags()); err != nil {
 			return report(err)
@@ -125,6 +127,7 @@ func fromEnvironment(flags *pflag.FlagSet) error {
 }
 
 var (
+	serviceNamePattern    = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?/[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$`)
 	clusterIDPattern      = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,61}[A-Za-z0-9])?$`)
 	controllerNamePattern = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/[A-Za-z0-9/\-._~%!$&'()*+,;=:]+$`)
 )
@@ -147,6 +150,8 @@ func (s *settings) check() error {
 		return fmt.Errorf("--workers must be at least 1")
 	case s.qps <= 0 || s.burst < 1 || s.inFlight < 1:
 		return fmt.Errorf("--openstack-qps, --openstack-burst and --openstack-in-flight must be positive")
+	case s.responder != "" && !serviceNamePattern.MatchString(s.responder):
+		return fmt.Errorf("--responder %q must be namespace/name of a Service", s.responder)
 	case s.logFormat != "json" && s.logFormat != "console":
 		return fmt.Errorf("--log-format must be json or console")
 	}

@@ -38,6 +38,14 @@ func run(ctx context.Context, s *settings) error {
 	if err != nil {
 		return err
 	}
+	if s.responder == "" {
+		return control(ctx, log, config, s)
+	}
+	return withResponder(ctx, log, config, s.responder, func(ctx context.Context) error { return control(ctx, log, config, s) })
+}
+
+// control runs the loops.
+func control(ctx context.Context, log logr.Logger, config *rest.Config, s *settings) error {
 	served, err := waitForKinds(ctx, log, config)
 	if err != nil {
 		return err

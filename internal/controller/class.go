@@ -54,7 +54,11 @@ func (r *ClassReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if !class.DeletionTimestamp.IsZero() {
 		return ctrl.Result{}, nil
 	}
-	accepted, after, err := r.accepted(ctx, class)
+	responder, err := r.responder(ctx, class)
+	if err != nil {
+		return ctrl.Result{}, err
+	}
+	accepted, after, err := r.accepted(ctx, class, responder)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
@@ -63,14 +67,24 @@ func (r *ClassReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 		return ctrl.Result{}, err
 	}
 	conditions := []status.Condition{accepted, status.ClassSupportedVersion(bundle)}
-	if err := r.Writer.WriteClass(ctx, class, conditions, status.SupportedFeatures()); err != nil {
+	if err := r.Writer.WriteClass(ctx, class, conditions, status.SupportedFeatures(responder)); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: after}, nil
 }
 
+// responder is what the class has for the answers that Octavia cannot give.
+func (r *ClassReconciler) responder(ctx context.Context, class *gwv1.GatewayClass) (*status.Responder, error) {
+	config, err := r.Reader.Parameters(ctx, class)
+	var parameters *kube.ParametersError
+	if err != nil && !errors.As(err, &parameters) {
+		return nil, err
+	}
+	return r.Reader.Responder(ctx, config)
+}
+
 // accepted checks the parameters of a class and what they name in the cloud. The error is Kubernetes'.
-func (r *ClassReconciler) accepted(ctx context.Context, class *gwv1.GatewayClass) (status.Condition, time.Duration, error) {
+func (r *ClassReconciler) accepted(ctx context.Context, class *gwv1.GatewayClass, responder *status.Responder) (status.Condition, time.Duration, error) {
 	config, err := r.Reader.Parameters(ctx, class)
 	var parameters *kube.ParametersError
 	switch {
@@ -84,7 +98,7 @@ func (r *ClassReconciler) accepted(ctx context.Context, class *gwv1.GatewayClass
 		_, err = r.Cloud.Facts(ctx, factsRequest(config))
 	}
 	if err == nil {
-		return status.ClassAccepted(), recheck, nil
+		return status.ClassAccepted(responder), recheck, nil
 	}
 	o := outcomeOf(err)
 	switch {

@@ -35,7 +35,8 @@ type GatewayReconciler struct {
 	// Slice is how long one pass may wait for Octavia before it makes room for other Gateways.
 	Slice time.Duration
 
-	memory settled
+	memory    settled
+	redirects redirects
 }
 
 // pass is one reconcile of one Gateway.
@@ -107,9 +108,18 @@ func (r *GatewayReconciler) program(ctx context.Context, p *pass) error {
 	if err != nil {
 		return err
 	}
-	if known, ok := r.memory.get(p.key, p.snapshot.Gateway.UID, id, r.Clock.Now()); ok {
+	if known, ok := r.memory.get(p.key, p.snapshot.Gateway.UID, id, r.Clock.Now()); ok && reserved(p.snapshot, compiled) {
 		p.status.Have, p.outcome = &known.have, programmedUntil(known.until.Sub(r.Clock.Now()))
 		return nil
+	}
+	switch err := r.reserve(ctx, p, compiled); {
+	case apierrors.IsForbidden(err):
+		// Only the redirects that need a port of their own are refused then.
+		ctrl.LoggerFrom(ctx).Info("the ports of the responder are what they are", "cause", err.Error())
+		p.snapshot.RedirectsFixed = true
+		return r.program(ctx, p)
+	case err != nil:
+		return err
 	}
 	if err := r.Writer.AddFinalizer(ctx, p.snapshot.Gateway, r.finalizer()); err != nil {
 		return client.IgnoreNotFound(err)
@@ -123,6 +133,7 @@ func (r *GatewayReconciler) program(ctx context.Context, p *pass) error {
 	resync := jitter(r.Resync, p.snapshot.Gateway.UID)
 	r.memory.put(p.key, settledGateway{uid: p.snapshot.Gateway.UID, want: id, until: r.Clock.Now().Add(resync), have: *have, read: p.read})
 	p.outcome = programmedUntil(resync)
+	r.uses(ctx, p, compiled)
 	return nil
 }
 
@@ -208,7 +219,7 @@ func (r *GatewayReconciler) superseded(ctx context.Context, p *pass, working dig
 	if err != nil || !r.Reader.Selects(s.Class) || !s.Gateway.DeletionTimestamp.IsZero() {
 		return true
 	}
-	s.Facts, s.Now = p.snapshot.Facts, p.snapshot.Now
+	s.Facts, s.Now, s.RedirectsFixed = p.snapshot.Facts, p.snapshot.Now, p.snapshot.RedirectsFixed
 	latest := compile.Gateway(s)
 	id, err := digestOf(&latest.Tree)
 	return err != nil || id != working
@@ -246,6 +257,7 @@ func (r *GatewayReconciler) release(ctx context.Context, key types.NamespacedNam
 		return err
 	}
 	r.memory.forget(key)
+	r.disuse(key)
 	snapshot, err := r.Reader.Snapshot(ctx, key)
 	var parameters *kube.ParametersError
 	if err != nil && !errors.As(err, &parameters) {

@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/answer"
 )
 
 // changed passes creations and deletions, and the updates for which differ says yes. Each differ function names exactly what
@@ -96,6 +98,7 @@ func lost(before, after []metav1.Condition, ours []string) bool {
 
 func serviceChanged(before, after client.Object) bool {
 	return deletionChanged(before, after) ||
+		before.GetAnnotations()[answer.Annotation] != after.GetAnnotations()[answer.Annotation] ||
 		!equality.Semantic.DeepEqual(before.(*corev1.Service).Spec, after.(*corev1.Service).Spec)
 }
 

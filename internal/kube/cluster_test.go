@@ -226,7 +226,7 @@ func (l classLoop) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, l.writer.WriteClass(ctx, class, []status.Condition{status.ClassAccepted(), status.ClassSupportedVersion(bundle)}, status.SupportedFeatures())
+	return reconcile.Result{}, l.writer.WriteClass(ctx, class, []status.Condition{status.ClassAccepted(nil), status.ClassSupportedVersion(bundle)}, status.SupportedFeatures(nil))
 }
 
 // start runs a loop as the controller's ServiceAccount until the test ends. It serves classes of its own controller name, so that

@@ -63,8 +63,13 @@ func (r *Reader) Snapshot(ctx context.Context, key types.NamespacedName) (compil
 	if !r.Selects(s.Class) {
 		return s, nil
 	}
-	s.Config, err = r.Parameters(ctx, s.Class)
-	return s, err
+	if s.Config, err = r.Parameters(ctx, s.Class); err != nil {
+		return s, err
+	}
+	if err := r.responder(ctx, &s); err != nil {
+		return compile.Snapshot{}, fmt.Errorf("reading Gateway %s: %w", key, err)
+	}
+	return s, nil
 }
 
 // Selects says whether a class, which may be nil, is one that this controller serves.
@@ -184,21 +189,26 @@ func (r *Reader) backends(ctx context.Context, s *compile.Snapshot) error {
 		wanted.add(servicesOf(route)...)
 	}
 	for _, key := range wanted.list {
-		service := &corev1.Service{}
-		found, err := r.get(ctx, key, service, client.UnsafeDisableDeepCopy)
-		if err != nil {
+		if err := r.backend(ctx, s, key); err != nil {
 			return err
 		}
-		if !found {
-			continue
-		}
-		s.Services = append(s.Services, service)
-		var slices discoveryv1.EndpointSliceList
-		if err := r.Client.List(ctx, &slices, client.InNamespace(key.Namespace), client.MatchingFields{byService: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
-			return fmt.Errorf("listing EndpointSlices of Service %s: %w", key, err)
-		}
-		s.EndpointSlices = append(s.EndpointSlices, pointers(slices.Items)...)
 	}
+	return nil
+}
+
+// backend adds a Service and its EndpointSlices.
+func (r *Reader) backend(ctx context.Context, s *compile.Snapshot, key types.NamespacedName) error {
+	service := &corev1.Service{}
+	found, err := r.get(ctx, key, service, client.UnsafeDisableDeepCopy)
+	if err != nil || !found {
+		return err
+	}
+	s.Services = append(s.Services, service)
+	var slices discoveryv1.EndpointSliceList
+	if err := r.Client.List(ctx, &slices, client.InNamespace(key.Namespace), client.MatchingFields{byService: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return fmt.Errorf("listing EndpointSlices of Service %s: %w", key, err)
+	}
+	s.EndpointSlices = append(s.EndpointSlices, pointers(slices.Items)...)
 	return nil
 }
 
@@ -305,6 +315,25 @@ func (r *Reader) GatewaysOfClass(ctx context.Context, class string) ([]*gwv1.Gat
 		return nil, fmt.Errorf("listing Gateways of class %s: %w", class, err)
 	}
 	return pointers(list.Items), nil
+}
+
+// OurGateways are the Gateways that we may have something in the cloud for.
+func (r *Reader) OurGateways(ctx context.Context) ([]*gwv1.Gateway, error) {
+	var list gwv1.GatewayList
+	if err := r.Client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, fmt.Errorf("listing Gateways: %w", err)
+	}
+	var out []*gwv1.Gateway
+	for _, gw := range pointers(list.Items) {
+		ok, err := r.ours(ctx, gw)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			out = append(out, gw)
+		}
+	}
+	return out, nil
 }
 
 // BundleVersion is the version of the Gateway API CRDs in the cluster, such as "v1.6.3"; "" when they do not say.

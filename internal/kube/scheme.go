@@ -15,6 +15,7 @@ import (
 	gwv1beta1 "sigs.k8s.io/gateway-api/apis/v1beta1"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/answer"
 )
 
 // Scheme holds all kinds that the controller reads and writes.
@@ -37,7 +38,7 @@ func CacheOptions() cache.Options {
 		ByObject: map[client.Object]cache.ByObject{
 			&corev1.Node{}:               {Transform: slimNode},
 			&discoveryv1.EndpointSlice{}: {Transform: slimEndpointSlice},
-			&corev1.Service{}:            {Transform: slimMeta},
+			&corev1.Service{}:            {Transform: slimService},
 			&corev1.Namespace{}:          {Transform: slimMeta},
 		},
 		// A kind that nobody indexed or watched must not start a cluster-wide informer by accident.
@@ -66,6 +67,20 @@ func slimMeta(obj any) (any, error) {
 		o.SetAnnotations(nil)
 	}
 	return obj, nil
+}
+
+// slimService keeps the one annotation that is read.
+func slimService(obj any) (any, error) {
+	service, ok := obj.(*corev1.Service)
+	if !ok {
+		return slimMeta(obj)
+	}
+	redirects, found := service.Annotations[answer.Annotation]
+	service.ManagedFields, service.Annotations = nil, nil
+	if found {
+		service.Annotations = map[string]string{answer.Annotation: redirects}
+	}
+	return service, nil
 }
 
 // slimNode keeps identity, labels, spec, addresses and conditions: image lists and volumes are most of a Node.

@@ -117,11 +117,12 @@ func (r *Reader) classWatches() []watch {
 		}},
 		{object: &v1alpha1.OpenStackGatewayClassConfig{}, matters: changed(generationChanged), gateways: func(ctx context.Context, o client.Object) ([]types.NamespacedName, error) {
 			classes, err := r.classesOf(ctx, o.GetName())
-			var keys []types.NamespacedName
-			for _, class := range classes {
-				keys = append(keys, types.NamespacedName{Name: class})
-			}
-			return keys, err
+			return clusterScoped(classes), err
+		}},
+		// Whether the Service of a responder exists.
+		{object: &corev1.Service{}, matters: changed(deletionChanged), gateways: func(ctx context.Context, o client.Object) ([]types.NamespacedName, error) {
+			classes, err := r.classesOfResponder(ctx, client.ObjectKeyFromObject(o))
+			return clusterScoped(classes), err
 		}},
 		// The first and the last Gateway of a class move its finalizer.
 		{object: &gwv1.Gateway{}, matters: changed(classNameChanged), gateways: func(ctx context.Context, o client.Object) ([]types.NamespacedName, error) {
@@ -133,6 +134,14 @@ func (r *Reader) classWatches() []watch {
 			return selected(class), nil
 		}},
 	}
+}
+
+func clusterScoped(names []string) []types.NamespacedName {
+	keys := make([]types.NamespacedName, len(names))
+	for i, name := range names {
+		keys[i] = types.NamespacedName{Name: name}
+	}
+	return keys
 }
 
 // ours says whether a Gateway concerns this controller.
@@ -307,7 +316,15 @@ func (r *Reader) usersOfService(ctx context.Context, key types.NamespacedName) (
 	if err != nil {
 		return nil, err
 	}
-	return r.ofRoutes(ctx, routes)
+	var keys ordered[types.NamespacedName]
+	found, err := r.ofRoutes(ctx, routes)
+	keys.add(found...)
+	if err != nil {
+		return keys.list, err
+	}
+	found, err = r.ofResponder(ctx, key)
+	keys.add(found...)
+	return keys.list, err
 }
 
 func (r *Reader) ofNamespace(ctx context.Context, o client.Object) ([]types.NamespacedName, error) {

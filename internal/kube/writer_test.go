@@ -331,12 +331,12 @@ func TestWriteClass_writesOnce(t *testing.T) {
 	d := newDesk(t, c)
 	for range 3 {
 		c = get(t, d.client, c)
-		if err := d.WriteClass(t.Context(), c, []status.Condition{status.ClassAccepted(), status.ClassSupportedVersion("v1.6.3")}, status.SupportedFeatures()); err != nil {
+		if err := d.WriteClass(t.Context(), c, []status.Condition{status.ClassAccepted(nil), status.ClassSupportedVersion("v1.6.3")}, status.SupportedFeatures(nil)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	c = get(t, d.client, c)
-	if len(d.patches) != 1 || len(c.Status.Conditions) != 2 || len(c.Status.SupportedFeatures) != len(status.SupportedFeatures()) {
+	if len(d.patches) != 1 || len(c.Status.Conditions) != 2 || len(c.Status.SupportedFeatures) != len(status.SupportedFeatures(nil)) {
 		t.Errorf("%d writes, status %+v", len(d.patches), c.Status)
 	}
 }

@@ -13,11 +13,27 @@ import (
 // SupportedBundle is the minor version of the Gateway API CRDs that this controller is built and tested for.
 const SupportedBundle = "v1.6"
 
+// Responder is the fallback responder that a class names; nil is a class without one.
+type Responder struct {
+	// Service is namespace/name.
+	Service string
+	// Missing says that the Service does not exist.
+	Missing bool
+}
+
 // ClassAccepted is for a class whose parameters can be used.
-func ClassAccepted() Condition {
+func ClassAccepted(r *Responder) Condition {
+	answers := "Requests that no route takes, and routes without a usable backend, are answered with 503 where Gateway API asks for 404 and " +
+		"500: Octavia has no such answers."
+	switch {
+	case r != nil && r.Missing:
+		answers += " The responder that the class names would give them, but its Service " + r.Service + " does not exist: create it, as " +
+			"config/components/responder does."
+	case r != nil:
+		answers = "Requests that no route takes are answered with 404 and routes without a usable backend with 500, by the responder of Service " + r.Service + "."
+	}
 	return condition(gwv1.GatewayClassConditionStatusAccepted, metav1.ConditionTrue, gwv1.GatewayClassReasonAccepted,
-		"Gateways of this class become Octavia load balancers. Requests that no route takes, and routes without a usable "+
-			"backend, are answered with 503 where Gateway API asks for 404 and 500: Octavia has no such answers.")
+		"Gateways of this class become Octavia load balancers. "+answers)
 }
 
 // ClassInvalidParameters is for a class that names no usable configuration; message says what to change.
@@ -40,15 +56,29 @@ func ClassSupportedVersion(bundle string) Condition {
 		fmt.Sprintf("%s; this controller is tested with %s and goes on as well as it can. Install the standard channel of %s.", found, SupportedBundle, SupportedBundle))
 }
 
-// SupportedFeatures are the Gateway API features of this controller, sorted by name.
-func SupportedFeatures() []gwv1.SupportedFeature {
+// SupportedFeatures are the Gateway API features of a class, sorted by name. Those that are exact with a responder only are not named
+// without one.
+func SupportedFeatures(r *Responder) []gwv1.SupportedFeature {
 	supported := []features.FeatureName{
 		features.SupportGateway,
+		features.SupportGatewayAddressEmpty,
 		features.SupportGatewayPort8080,
 		features.SupportHTTPRoute,
+		features.SupportHTTPRouteBackendProtocolWebSocket,
 		features.SupportHTTPRouteNamedRouteRule,
 		features.SupportHTTPRouteParentRefPort,
 		features.SupportReferenceGrant,
+	}
+	if r != nil && !r.Missing {
+		supported = append(supported,
+			features.SupportGatewayHTTPListenerIsolation,
+			features.SupportHTTPRoute303RedirectStatusCode,
+			features.SupportHTTPRoute307RedirectStatusCode,
+			features.SupportHTTPRoute308RedirectStatusCode,
+			features.SupportHTTPRoutePathRedirect,
+			features.SupportHTTPRoutePortRedirect,
+			features.SupportHTTPRouteSchemeRedirect,
+		)
 	}
 	slices.Sort(supported)
 	out := make([]gwv1.SupportedFeature, 0, len(supported))

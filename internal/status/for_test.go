@@ -2,6 +2,7 @@ package status
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -412,10 +413,18 @@ func TestClass_conditions(t *testing.T) {
 			t.Errorf("%q: %+v", bundle, c)
 		}
 	}
-	features := SupportedFeatures()
-	for i := 1; i < len(features); i++ {
-		if features[i-1].Name >= features[i].Name {
-			t.Errorf("%s does not sort before %s", features[i-1].Name, features[i].Name)
+	for _, r := range []*Responder{nil, {Service: "system/responder", Missing: true}, {Service: "system/responder"}} {
+		features := SupportedFeatures(r)
+		for i := 1; i < len(features); i++ {
+			if features[i-1].Name >= features[i].Name {
+				t.Errorf("%s does not sort before %s", features[i-1].Name, features[i].Name)
+			}
+		}
+		if redirects := slices.ContainsFunc(features, func(f gwv1.SupportedFeature) bool { return f.Name == "HTTPRouteSchemeRedirect" }); redirects != (r != nil && !r.Missing) {
+			t.Errorf("with %+v: redirects are supported: %v", r, redirects)
+		}
+		if c := ClassAccepted(r); strings.Contains(c.Message, "503") == (r != nil && !r.Missing) || (r != nil) != strings.Contains(c.Message, "system/responder") {
+			t.Errorf("with %+v: %s", r, c.Message)
 		}
 	}
 }
