@@ -86,6 +86,7 @@ func (f *forwarder) count(listener string) *atomic.Int64 {
 func (f *forwarder) sync() {
 	for lb := range f.stale {
 		delete(f.stale, lb)
+		old := f.served[lb.ID]
 		delete(f.served, lb.ID)
 		delete(f.vips, lb.ID)
 		if f.c.lb.lbs[lb.ID] == nil || !lb.AdminStateUp || lb.ProvisioningStatus == inError {
@@ -98,10 +99,11 @@ func (f *forwarder) sync() {
 			}
 			fe, err := f.c.compileFrontend(l)
 			if err != nil {
-				// HAProxy refuses the configuration: the load balancer stays
-				// ACTIVE, its listener does not.
-				l.ProvisioningStatus, l.OperatingStatus = inError, inError
-				continue
+				// For example a certificate that is gone: the amphora keeps
+				// its configuration.
+				l.ProvisioningStatus = inError
+				f.served[lb.ID] = old
+				break
 			}
 			fe.requests = f.count(l.ID)
 			f.served[lb.ID] = append(f.served[lb.ID], fe)
@@ -256,18 +258,23 @@ func (l *filteredListener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		allowed := l.s.front.Load().allowed
-		if len(allowed) == 0 {
+		if l.s.front.Load().allows(netip.MustParseAddrPort(conn.RemoteAddr().String()).Addr()) {
 			return conn, nil
-		}
-		from := netip.MustParseAddrPort(conn.RemoteAddr().String()).Addr().Unmap()
-		for _, p := range allowed {
-			if p.Contains(from) {
-				return conn, nil
-			}
 		}
 		_ = conn.Close()
 	}
+}
+
+func (fe *frontend) allows(from netip.Addr) bool {
+	if len(fe.allowed) == 0 {
+		return true
+	}
+	for _, p := range fe.allowed {
+		if p.Contains(from.Unmap()) {
+			return true
+		}
+	}
+	return false
 }
 
 // serveTCP passes connections through, for listeners that see no HTTP.

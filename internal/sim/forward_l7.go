@@ -123,13 +123,33 @@ func (c *Cloud) compileFrontend(l *listener) (*frontend, error) {
 	return fe, nil
 }
 
+// flags of a value.
+const (
+	noFlag = iota
+	knownFlag
+	badFlag
+)
+
+// flagged tells what HAProxy makes of a value that may begin with a dash.
+func flagged(typ, value string) int {
+	value, _ = rendered(value)
+	if !strings.HasPrefix(value, "-") || strings.HasPrefix(typ, "SSL_") {
+		return noFlag
+	}
+	switch value {
+	case "-i", "-n", "-u", "-M", "--":
+		return knownFlag
+	}
+	return badFlag
+}
+
 func compileRule(ru *rule) (matcher, error) {
 	value, _ := rendered(ru.Value)
-	if strings.HasPrefix(value, "-") && ru.Type != "SSL_VERIFY_RESULT" {
-		switch value {
-		case "-i", "-n", "-u":
-			return inverted(ru, func(*http.Request) bool { return false }), nil
-		}
+	switch flagged(ru.Type, ru.Value) {
+	case knownFlag:
+		// The flag is taken, no pattern is left.
+		return inverted(ru, func(*http.Request) bool { return false }), nil
+	case badFlag:
 		return nil, fmt.Errorf("value %q looks like a flag", value)
 	}
 	fold := ru.Type == "HOST_NAME"
@@ -334,6 +354,9 @@ func errorPage(w http.ResponseWriter, status int, page string) {
 // then the default pool. Positions count only within these classes.
 func (s *socket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fe := s.front.Load()
+	if from, err := netip.ParseAddrPort(r.RemoteAddr); err == nil && !fe.allows(from.Addr()) {
+		panic(http.ErrAbortHandler) // a connection from before the change
+	}
 	fe.requests.Add(1)
 	for _, p := range fe.rejects {
 		if p.matches(r) {

@@ -223,17 +223,6 @@ func TestForward_reproducesTheTrapsOfTheTemplate(t *testing.T) {
 	if status, _, h := get(t, "http://"+vip+":8080/everything"); status != 302 || h.Get("Location") != "https://h/a" {
 		t.Errorf("a fragment loses the condition: %d %v", status, h)
 	}
-	id, _ := create(t, c, tree{"listeners": []tree{{"name": "broken", "protocol": "HTTP", "protocol_port": 8080,
-		"l7policies": []tree{policyTree("REJECT", nil, ruleTree("PATH", "EQUAL_TO", "-m"))}}}})
-	s := c.Snapshot()
-	if s["loadbalancers"][id]["provisioning_status"] != "ACTIVE" {
-		t.Error("the load balancer must stay ACTIVE")
-	}
-	for _, l := range s["listeners"] {
-		if l["name"] == "broken" && l["provisioning_status"] != "ERROR" {
-			t.Errorf("listener is %v", l["provisioning_status"])
-		}
-	}
 }
 
 // selfSigned makes a certificate for names and its PKCS#12 bundle.

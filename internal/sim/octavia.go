@@ -94,6 +94,8 @@ func (c *Cloud) touch(e entity) {
 // is due.
 type change struct {
 	lb     *loadBalancer
+	op     Op
+	target []entity // what the call is about
 	due    time.Time
 	stuck  bool
 	settle []entity // become ACTIVE
@@ -107,6 +109,13 @@ type change struct {
 // PENDING_UPDATE here.
 func (c *Cloud) begin(r *request, ch *change, op Op, touched ...entity) time.Duration {
 	lb := ch.lb
+	ch.op = op
+	ch.target = append(append(ch.target, ch.settle...), ch.gone...)
+	for _, t := range touched {
+		if op.Action == "update" && t.kind() == op.Resource {
+			ch.target = append(ch.target, t)
+		}
+	}
 	if lb.ProvisioningStatus == active || lb.ProvisioningStatus == inError {
 		lb.ProvisioningStatus = pendingUpdate
 	}
@@ -179,19 +188,30 @@ func (c *Cloud) finish(ch *change) {
 	if ch.lb.ProvisioningStatus == deleted {
 		return
 	}
+	// HAProxy refuses a broken configuration: the data plane stays as it was,
+	// and what the call was about is in ERROR, while the load balancer is
+	// writable again. Only a delete of the culprit helps then.
+	broken := ch.op.Resource != "loadbalancer" && ch.lb.broken()
+	if ch.op.Resource == "loadbalancer" && ch.op.Action == "create" && (slices.Contains(ch.errors, "loadbalancer") || ch.lb.broken()) {
+		c.failCreate(ch.lb)
+		return
+	}
+	failed := func(e entity) bool {
+		return slices.Contains(ch.errors, e.kind()) || broken && slices.Contains(ch.target, e)
+	}
 	for _, e := range ch.settle {
 		b := e.base()
 		if b.ProvisioningStatus == pendingDelete {
 			continue
 		}
 		b.ProvisioningStatus = active
-		if slices.Contains(ch.errors, e.kind()) {
+		if failed(e) {
 			b.ProvisioningStatus = inError
 		}
 		c.touch(e)
 	}
 	for _, e := range ch.gone {
-		if slices.Contains(ch.errors, e.kind()) {
+		if failed(e) {
 			e.base().ProvisioningStatus = inError
 			continue
 		}
@@ -202,7 +222,37 @@ func (c *Cloud) finish(ch *change) {
 		ch.after()
 	}
 	c.refreshOperating(ch.lb)
-	c.dirty(ch.lb)
+	if !broken {
+		c.dirty(ch.lb)
+	}
+}
+
+// failCreate is what a failed creation leaves: the load balancer and its
+// listeners in ERROR, everything else PENDING_CREATE for ever. A cascade
+// deletes it.
+func (c *Cloud) failCreate(lb *loadBalancer) {
+	lb.ProvisioningStatus, lb.OperatingStatus = inError, online
+	c.touch(lb)
+	for _, l := range lb.listeners {
+		l.ProvisioningStatus = inError
+		c.touch(l)
+	}
+}
+
+// broken tells whether HAProxy would refuse the configuration: a value that
+// looks like a flag which it does not know.
+func (lb *loadBalancer) broken() bool {
+	for _, l := range lb.listeners {
+		for _, p := range l.policies {
+			for _, ru := range p.rules {
+				if p.AdminStateUp && ru.AdminStateUp && p.ProvisioningStatus != pendingDelete && ru.ProvisioningStatus != pendingDelete &&
+					l.ProvisioningStatus != pendingDelete && flagged(ru.Type, ru.Value) == badFlag {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // refreshOperating sets the operating statuses of a load balancer's tree as
