@@ -21,7 +21,7 @@ start=$SECONDS
 (while sleep 15; do say "still building the controller and the demo ($((SECONDS - start)) s; the first time takes minutes)"; done) &
 ticker=$!
 trap 'kill "$ticker" 2>/dev/null || true' EXIT
-CGO_ENABLED=0 go build -trimpath -o "$bin/" ./cmd/openstack-gateway-controller ./test/demo
+CGO_ENABLED=0 go build -trimpath -buildvcs=false -o "$bin/" ./cmd/openstack-gateway-controller ./test/demo
 kill "$ticker" 2>/dev/null || true
 trap - EXIT
 
