@@ -286,11 +286,17 @@ func (c *Cloud) refreshOperating(lb *loadBalancer) {
 			}
 		}
 	}
+	used := map[string]bool{}
+	for _, l := range lb.listeners {
+		for id := range l.poolIDs() {
+			used[id] = true
+		}
+	}
 	for _, p := range lb.pools {
 		if p.ProvisioningStatus == pendingCreate {
 			continue
 		}
-		rendered := p.AdminStateUp && len(p.usedBy()) > 0
+		rendered := p.AdminStateUp && used[p.ID]
 		p.OperatingStatus = on(rendered)
 		down, counted := 0, 0
 		for _, m := range p.members {

@@ -91,7 +91,10 @@ func (ru *rule) view() any { return ruleView{ru, ru.ProjectID} }
 func (c *Cloud) policyCall(r *request) (response, error) {
 	switch {
 	case r.is("GET", "l7policies"):
-		return c.list(r, "l7policies", "l7policy", values(c.lb.policies, func(*policy) bool { return true }))
+		if l := c.lb.listeners[r.query.Get("listener_id")]; l != nil {
+			return c.list(r, "l7policies", "l7policy", viewers(l.policies))
+		}
+		return c.list(r, "l7policies", "l7policy", values(c.lb.policies))
 	case r.is("POST", "l7policies"):
 		return c.createPolicy(r)
 	case len(r.path) != 2:
@@ -302,7 +305,7 @@ func (c *Cloud) ruleCall(r *request) (response, error) {
 	lb := p.listener.lb
 	switch {
 	case r.is("GET", "l7policies", "*", "rules"):
-		return c.list(r, "rules", "rule", values(c.lb.rules, func(ru *rule) bool { return ru.policy == p }))
+		return c.list(r, "rules", "rule", viewers(p.rules))
 	case r.is("POST", "l7policies", "*", "rules"):
 		return c.createRule(r, p)
 	case len(r.path) != 4:

@@ -77,7 +77,10 @@ func (lb *loadBalancer) fullView() any {
 func (c *Cloud) loadBalancerCall(r *request) (response, error) {
 	switch {
 	case r.is("GET", "loadbalancers"):
-		return c.list(r, "loadbalancers", "loadbalancer", values(c.lb.lbs, func(*loadBalancer) bool { return true }))
+		if lb := c.lb.lbs[r.query.Get("id")]; lb != nil {
+			return c.list(r, "loadbalancers", "loadbalancer", []viewer{lb})
+		}
+		return c.list(r, "loadbalancers", "loadbalancer", values(c.lb.lbs))
 	case r.is("POST", "loadbalancers"):
 		return c.createLoadBalancer(r)
 	case len(r.path) >= 2:

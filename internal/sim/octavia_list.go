@@ -16,12 +16,18 @@ type viewer interface {
 	view() any
 }
 
-func values[E viewer](m map[string]E, keep func(E) bool) []viewer {
-	var out []viewer
+func values[E viewer](m map[string]E) []viewer {
+	out := make([]viewer, 0, len(m))
 	for _, e := range m {
-		if keep(e) {
-			out = append(out, e)
-		}
+		out = append(out, e)
+	}
+	return out
+}
+
+func viewers[E viewer](list []E) []viewer {
+	out := make([]viewer, 0, len(list))
+	for _, e := range list {
+		out = append(out, e)
 	}
 	return out
 }
@@ -111,7 +117,7 @@ func (c *Cloud) list(r *request, plural, kind string, all []viewer) (response, e
 	if err != nil {
 		return response{}, err
 	}
-	page, links, err := c.page(r, plural, sorted, all)
+	page, links, err := c.page(r, kind, sorted)
 	if err != nil {
 		return response{}, err
 	}
@@ -290,7 +296,7 @@ func sortViewers(q url.Values, items []viewer) ([]viewer, error) {
 
 // page cuts a list. Its links are made of limit, sort and marker alone: who
 // follows a next link loses the filters.
-func (c *Cloud) page(r *request, plural string, items, all []viewer) ([]viewer, []object, error) {
+func (c *Cloud) page(r *request, kind string, items []viewer) ([]viewer, []object, error) {
 	limit := c.opts.PageLimit
 	if s := r.query.Get("limit"); s != "" && s != "infinite" {
 		n, err := strconv.Atoi(s)
@@ -305,12 +311,12 @@ func (c *Cloud) page(r *request, plural string, items, all []viewer) ([]viewer, 
 	if marker != "" {
 		i := slices.IndexFunc(items, func(e viewer) bool { return e.base().ID == marker })
 		if i < 0 {
-			j := slices.IndexFunc(all, func(e viewer) bool { return e.base().ID == marker })
-			if j < 0 {
+			e, ok := c.entity(marker).(viewer)
+			if !ok || e.kind() != kind {
 				return nil, nil, refuse(400, "Supplied pagination marker '%s' is not valid.", marker)
 			}
 			// A marker that the filter hides still has its place in the order.
-			withMarker, err := sortViewers(r.query, append(slices.Clone(items), all[j]))
+			withMarker, err := sortViewers(r.query, append(slices.Clone(items), e))
 			if err != nil {
 				return nil, nil, err
 			}

@@ -66,20 +66,26 @@ func (l *listener) fullView() any {
 	return listenerView{listener: l, TenantID: l.ProjectID, L7Policies: policies}
 }
 
-// pools are the default pool and those that policies with rules lead to.
-func (l *listener) pools() []*pool {
-	var out []*pool
-	add := func(id *string) {
-		for _, p := range l.lb.pools {
-			if id != nil && p.ID == *id && !slices.Contains(out, p) {
-				out = append(out, p)
-			}
+// poolIDs are the default pool and those that policies with rules lead to.
+func (l *listener) poolIDs() map[string]bool {
+	out := map[string]bool{}
+	if l.DefaultPoolID != nil {
+		out[*l.DefaultPoolID] = true
+	}
+	for _, p := range l.policies {
+		if p.RedirectPoolID != nil && p.effective() {
+			out[*p.RedirectPoolID] = true
 		}
 	}
-	add(l.DefaultPoolID)
-	for _, p := range l.policies {
-		if p.effective() {
-			add(p.RedirectPoolID)
+	return out
+}
+
+func (l *listener) pools() []*pool {
+	var out []*pool
+	ids := l.poolIDs()
+	for _, p := range l.lb.pools {
+		if ids[p.ID] {
+			out = append(out, p)
 		}
 	}
 	return out
@@ -102,7 +108,10 @@ func (l *listener) renumber() {
 func (c *Cloud) listenerCall(r *request) (response, error) {
 	switch {
 	case r.is("GET", "listeners"):
-		return c.list(r, "listeners", "listener", values(c.lb.listeners, func(l *listener) bool { return true }))
+		if lb := c.lb.lbs[r.query.Get("loadbalancer_id")]; lb != nil {
+			return c.list(r, "listeners", "listener", viewers(lb.listeners))
+		}
+		return c.list(r, "listeners", "listener", values(c.lb.listeners))
 	case r.is("POST", "listeners"):
 		return c.createListener(r)
 	case len(r.path) < 2:

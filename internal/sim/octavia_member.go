@@ -40,7 +40,7 @@ func (c *Cloud) memberCall(r *request) (response, error) {
 	}
 	switch {
 	case r.is("GET", "pools", "*", "members"):
-		return c.list(r, "members", "member", values(c.lb.members, func(m *member) bool { return m.pool == p }))
+		return c.list(r, "members", "member", viewers(p.members))
 	case r.is("POST", "pools", "*", "members"):
 		return c.createMember(r, p)
 	case r.is("PUT", "pools", "*", "members"):

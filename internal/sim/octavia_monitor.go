@@ -38,7 +38,7 @@ func (h *monitor) fullView() any { return monitorView{monitor: h, TenantID: h.Pr
 func (c *Cloud) monitorCall(r *request) (response, error) {
 	switch {
 	case r.is("GET", "healthmonitors"):
-		return c.list(r, "healthmonitors", "healthmonitor", values(c.lb.monitors, func(*monitor) bool { return true }))
+		return c.list(r, "healthmonitors", "healthmonitor", values(c.lb.monitors))
 	case r.is("POST", "healthmonitors"):
 		return c.createMonitor(r)
 	case len(r.path) != 2:

@@ -52,7 +52,7 @@ func (p *pool) remove(c *Cloud) {
 func (p *pool) usedBy() []*listener {
 	var out []*listener
 	for _, l := range p.lb.listeners {
-		if slices.Contains(l.pools(), p) {
+		if l.poolIDs()[p.ID] {
 			out = append(out, l)
 		}
 	}
@@ -120,7 +120,10 @@ func (p *pool) locks() []entity {
 func (c *Cloud) poolCall(r *request) (response, error) {
 	switch {
 	case r.is("GET", "pools"):
-		return c.list(r, "pools", "pool", values(c.lb.pools, func(*pool) bool { return true }))
+		if lb := c.lb.lbs[r.query.Get("loadbalancer_id")]; lb != nil {
+			return c.list(r, "pools", "pool", viewers(lb.pools))
+		}
+		return c.list(r, "pools", "pool", values(c.lb.pools))
 	case r.is("POST", "pools"):
 		return c.createPool(r)
 	case len(r.path) < 2:

@@ -24,7 +24,7 @@ func (c *Cloud) seed() error {
 		}
 	}
 	project := c.ks.projectID
-	network := func(name, owner, cidr string, external bool) (string, string) {
+	network := func(name, owner, cidr string, external bool, pools ...record) (string, string) {
 		n := record{"name": name, "description": "", "admin_state_up": true, "shared": false, "router:external": external,
 			"port_security_enabled": true, "mtu": 1500, "status": "ACTIVE", "availability_zones": []string{}}
 		n = c.add("networks", owner, n)
@@ -33,6 +33,9 @@ func (c *Cloud) seed() error {
 			s[k] = def
 		}
 		s["name"], s["network_id"], s["cidr"] = name+"-subnet", n.id(), cidr
+		if len(pools) > 0 {
+			s["allocation_pools"] = pools
+		}
 		s, err := c.makeSubnet(owner, s)
 		if err != nil {
 			panic(err)
@@ -41,7 +44,7 @@ func (c *Cloud) seed() error {
 	}
 	c.net.publicNet, c.net.publicSubnet = network("public", c.ks.adminProjectID, c.opts.PublicCIDR, true)
 	c.net.vipNet, c.net.vipSubnet = network("vips", project, c.opts.VIPCIDR, false)
-	c.net.memberNet, c.net.memberSubnet = network("nodes", project, c.opts.MemberCIDR, false)
+	c.net.memberNet, c.net.memberSubnet = network("nodes", project, c.opts.MemberCIDR, false, c.memberPool...)
 	r := c.add("routers", project, record{"name": "router", "description": "", "admin_state_up": true, "status": "ACTIVE", "routes": []any{},
 		"external_gateway_info": map[string]any{"network_id": c.net.publicNet, "enable_snat": true}})
 	c.net.router = r.id()
@@ -83,13 +86,16 @@ func (c *Cloud) claimLoopback() (net.Listener, error) {
 			continue
 		}
 		if c.opts.VIPCIDR == "" {
-			c.opts.VIPCIDR = fmt.Sprintf("127.%d.0.0/16", n)
+			c.opts.VIPCIDR = fmt.Sprintf("127.%d.0.0/17", n)
 		}
 		if c.opts.PublicCIDR == "" {
 			c.opts.PublicCIDR = fmt.Sprintf("127.%d.0.0/16", n+1)
 		}
 		if c.opts.MemberCIDR == "" {
-			c.opts.MemberCIDR = "127.0.0.0/16"
+			// Members are anywhere on this machine, but VIPs on their subnet
+			// must not meet those of other simulators.
+			c.opts.MemberCIDR = "127.0.0.0/8"
+			c.memberPool = []record{{"start": fmt.Sprintf("127.%d.128.2", n), "end": fmt.Sprintf("127.%d.255.254", n)}}
 		}
 		return ln, nil
 	}

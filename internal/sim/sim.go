@@ -73,7 +73,9 @@ type Cloud struct {
 	net      neutronState
 	keys     barbicanState
 	forward  *forwarder // nil without Options.Forward
-	guard    net.Listener
+	// memberPool are the addresses to give out on the subnet of the nodes.
+	memberPool []record
+	guard      net.Listener
 }
 
 // New starts a cloud with its seeded project and networks.

@@ -77,7 +77,7 @@ func beginWith(t *testing.T, opts sim.Options) *cloud {
 			t.Fatal(err)
 		}
 		c = *conn
-		c.sim = s
+		c.sim, c.subnet, c.network = s, s.VIPSubnetID(), s.VIPNetworkID()
 	}
 	c.t = t
 	return &c
