@@ -124,12 +124,13 @@ func policyAttributes(owner lb.Owner, p *lb.Policy, pool any, position int) attr
 
 func ruleAttributes(owner lb.Owner, r *lb.Rule) attributes {
 	return attributes{
-		"tags":         proof(owner),
-		"type":         r.Type,
-		"compare_type": r.Compare,
-		"key":          or(r.Key),
-		"value":        r.Value,
-		"invert":       r.Invert,
+		"tags":           proof(owner),
+		"admin_state_up": !r.Disabled,
+		"type":           r.Type,
+		"compare_type":   r.Compare,
+		"key":            or(r.Key),
+		"value":          r.Value,
+		"invert":         r.Invert,
 	}
 }
 

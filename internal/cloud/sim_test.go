@@ -447,6 +447,65 @@ func TestForeign_isReportedAndNeverTouched(t *testing.T) {
 	}
 }
 
+// Positions count the policies of others too. A plan that compared numbers would move ours for ever.
+func TestForeign_policiesDoNotCountInTheOrder(t *testing.T) {
+	t.Parallel()
+	for _, position := range []int{1, 2, 3, 4} {
+		t.Run(fmt.Sprintf("at %d", position), func(t *testing.T) {
+			t.Parallel()
+			g := newGround(t, sim.Options{}, Options{})
+			have := g.reach(g.tree(3))
+			for range 2 {
+				g.rawID("/l7policies", "l7policy", map[string]any{"listener_id": have.Listeners[0].ID, "action": "REJECT", "position": position})
+			}
+			g.sim.ResetCalls()
+			if have = g.reach(g.tree(3)); len(g.mutations(sim.Octavia)) > 0 {
+				t.Errorf("nothing has changed, and yet %q", g.mutations(sim.Octavia))
+			}
+
+			// The last comes first: one call, and then again none.
+			want := g.tree(3)
+			l := &want.Listeners[0]
+			for i := range l.Policies {
+				l.Policies[i].Rules = l.Policies[i].Rules[1:] // they overlap, so that their order counts
+			}
+			g.reach(want)
+			l.Policies[0], l.Policies[1], l.Policies[2] = l.Policies[2], l.Policies[0], l.Policies[1]
+			g.sim.ResetCalls()
+			have = g.reach(want)
+			if got := g.mutations(sim.Octavia); len(got) != 1 || !strings.HasPrefix(got[0], "PUT /l7policies/") {
+				t.Errorf("a move is %q", got)
+			}
+			for i, key := range []string{"r02", "r00", "r01"} {
+				if have.Listeners[0].Policies[i].Key != key {
+					t.Errorf("policy %d is %s", i, have.Listeners[0].Policies[i].Key)
+				}
+			}
+			g.sim.ResetCalls()
+			if g.reach(want); len(g.mutations(sim.Octavia)) > 0 {
+				t.Errorf("after the move %q", g.mutations(sim.Octavia))
+			}
+		})
+	}
+}
+
+func TestDrift_aDisabledRuleIsEnabledAgain(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, sim.Options{}, Options{})
+	have := g.reach(g.tree(1))
+	policy := have.Listeners[0].Policies[0]
+	path := "/l7policies/" + policy.ID + "/rules/" + policy.Rules[1].ID
+	g.raw(octavia, http.MethodPut, path, map[string]any{"rule": map[string]any{"admin_state_up": false}})
+	if have = g.observe(); !have.Listeners[0].Policies[0].Rules[1].Disabled || have.Listeners[0].Policies[0].Rules[0].Disabled {
+		t.Errorf("observed %+v", have.Listeners[0].Policies[0].Rules)
+	}
+	g.sim.ResetCalls()
+	have = g.reach(g.tree(1))
+	if got := g.mutations(sim.Octavia); len(got) != 1 || got[0] != "PUT "+path || have.Listeners[0].Policies[0].Rules[1].Disabled {
+		t.Errorf("%q made %+v", got, have.Listeners[0].Policies[0].Rules)
+	}
+}
+
 func TestApply_endsWithTheSlice(t *testing.T) {
 	t.Parallel()
 	g := newGround(t, sim.Options{Latency: sim.Pending(90 * time.Second)}, Options{})

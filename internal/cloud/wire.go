@@ -191,7 +191,7 @@ type wireRule struct {
 }
 
 func (w wireRule) model() lb.Rule {
-	return lb.Rule{ID: w.ID, Type: w.Type, Compare: w.Compare, Key: w.Key, Value: w.Value, Invert: w.Invert}
+	return lb.Rule{ID: w.ID, Type: w.Type, Compare: w.Compare, Key: w.Key, Value: w.Value, Invert: w.Invert, Disabled: w.disabled()}
 }
 
 type wirePool struct {

@@ -1,5 +1,7 @@
 package lb
 
+import "slices"
+
 // Kind names an object of a tree. The values are also the role in the ownership mark.
 type Kind string
 
@@ -163,8 +165,8 @@ const (
 	RedirectToPool Action = "REDIRECT_TO_POOL"
 )
 
-// Policy is one L7 policy: it acts on requests that match all its rules. A policy without rules is not rendered by
-// Octavia: it matches nothing.
+// Policy is one L7 policy: it acts on requests that match all its rules that are enabled. A policy without any is not
+// rendered by Octavia: it matches nothing.
 type Policy struct {
 	Meta   `json:",inline"`
 	Action Action `json:"action"`
@@ -175,6 +177,11 @@ type Policy struct {
 	// Code is the status of a redirect.
 	Code  int    `json:"code,omitempty"`
 	Rules []Rule `json:"rules,omitempty"`
+}
+
+// HasRules says whether any rule is enabled.
+func (p *Policy) HasRules() bool {
+	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return !r.Disabled })
 }
 
 // RuleType is what an L7 rule looks at.
@@ -206,6 +213,8 @@ type Rule struct {
 	// Value is encoded for HAProxy already: at most 255 characters.
 	Value  string `json:"value"`
 	Invert bool   `json:"invert,omitempty"`
+	// Disabled is admin_state_up=false: Octavia does not render the rule, and so the policy takes requests that do not hold it.
+	Disabled bool `json:"disabled,omitempty"`
 }
 
 // SameContent compares two rules without their ids.

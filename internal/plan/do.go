@@ -96,7 +96,7 @@ func (c *change) updatePolicy(one *slot) {
 		}
 	}
 	down := one.old.before(one.new)
-	first := one.visible && down || !one.visible && !slices.Contains(fields, "admin_state_up") && len(one.have.Rules) == 0
+	first := one.visible && down || !one.visible && !slices.Contains(fields, "admin_state_up") && !one.have.HasRules()
 	if first {
 		c.sendPolicy(one, fields, position)
 	}

@@ -62,9 +62,9 @@ func (b *ruleBook) live(edits []edit, want, have []lb.Rule) (ordered []edit, ok 
 	added, removed := 0, 0
 	for _, e := range edits {
 		switch {
-		case e.have == nil:
+		case e.have == nil || e.have.Disabled:
 			added++
-		case e.want == nil:
+		case e.want == nil || e.want.Disabled:
 			removed++
 		}
 	}
@@ -98,6 +98,7 @@ func ruleFields(want, have *lb.Rule) []string {
 		name   string
 		differ bool
 	}{
+		{"admin_state_up", want.Disabled != have.Disabled},
 		{"compare_type", want.Compare != have.Compare},
 		{"invert", want.Invert != have.Invert},
 		{"key", sameRule(*want).Key != sameRule(*have).Key},

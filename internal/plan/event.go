@@ -188,7 +188,7 @@ func (c *change) slotEvent(one *slot, together map[*poolChange]*event) {
 }
 
 func (c *change) willBeRendered(one *slot) bool {
-	return !one.want.Disabled && len(one.want.Rules) > 0 &&
+	return !one.want.Disabled && one.want.HasRules() &&
 		(one.want.Action != lb.RedirectToPool || one.to.pool != nil && !one.to.pool.want.Disabled)
 }
 
@@ -237,7 +237,7 @@ func (c *change) onlyItsOwn(pc *poolChange) bool {
 			return false
 		}
 		for _, one := range s.slots {
-			if one.have != nil && one.from.pool == pc && !one.have.Disabled && len(one.have.Rules) > 0 && (one.want == nil || one.to.pool != pc) {
+			if one.have != nil && one.from.pool == pc && !one.have.Disabled && one.have.HasRules() && (one.want == nil || one.to.pool != pc) {
 				return false
 			}
 		}

@@ -80,11 +80,12 @@ func setAction(to, from *lb.Policy) {
 }
 
 var ruleSetters = setters[lb.Rule]{
-	"compare_type": func(to, from *lb.Rule) { to.Compare = from.Compare },
-	"invert":       func(to, from *lb.Rule) { to.Invert = from.Invert },
-	"key":          func(to, from *lb.Rule) { to.Key = from.Key },
-	"type":         func(to, from *lb.Rule) { to.Type = from.Type },
-	"value":        func(to, from *lb.Rule) { to.Value = from.Value },
+	"admin_state_up": func(to, from *lb.Rule) { to.Disabled = from.Disabled },
+	"compare_type":   func(to, from *lb.Rule) { to.Compare = from.Compare },
+	"invert":         func(to, from *lb.Rule) { to.Invert = from.Invert },
+	"key":            func(to, from *lb.Rule) { to.Key = from.Key },
+	"type":           func(to, from *lb.Rule) { to.Type = from.Type },
+	"value":          func(to, from *lb.Rule) { to.Value = from.Value },
 }
 
 // updateFields sets exactly the fields that the step names, then checks the result. The action comes first: what it clears,

@@ -182,13 +182,16 @@ func parseListener(t *testing.T, fields []string) lb.Listener {
 
 func parsePolicy(t *testing.T, fields []string) lb.Policy {
 	p := lb.Policy{Meta: lb.Meta{Key: strings.TrimSuffix(fields[0], ":")}}
-	invert := false
+	invert, off := false, false
 	for i := 1; i < len(fields); i++ {
 		name, value, _ := strings.Cut(fields[i], "=")
 		var rules []lb.Rule
 		switch name {
 		case "not":
 			invert = true
+			continue
+		case "off":
+			off = true
 			continue
 		case "host":
 			rules = hostRule(value)
@@ -208,10 +211,10 @@ func parsePolicy(t *testing.T, fields []string) lb.Policy {
 			t.Fatalf("unknown %q", fields[i])
 		}
 		for _, r := range rules {
-			r.Invert = r.Invert != invert
+			r.Invert, r.Disabled = r.Invert != invert, off
 			p.Rules = append(p.Rules, r)
 		}
-		invert = false
+		invert, off = false, false
 	}
 	t.Fatalf("policy %s has no action", p.Key)
 	return p

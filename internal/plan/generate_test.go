@@ -261,6 +261,12 @@ func damage(t *rapid.T, tree *lb.Tree) {
 			if len(p.Rules) > 0 && rapid.Bool().Draw(t, "rules lost") {
 				p.Rules = p.Rules[:rapid.IntRange(0, len(p.Rules)-1).Draw(t, "rules left")]
 			}
+			if rapid.Bool().Draw(t, "rules off") {
+				p.Rules = slices.Clone(p.Rules)
+				for i := range p.Rules {
+					p.Rules[i].Disabled = rapid.Bool().Draw(t, "rule off")
+				}
+			}
 		case 5:
 			tree.Disabled = rapid.IntRange(0, 3).Draw(t, "load balancer off") == 0
 		}

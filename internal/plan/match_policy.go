@@ -138,7 +138,7 @@ func (m *policyMatcher) otherRules(w, h *slot) ([]edit, bool) {
 		return nil, false
 	case !h.visible:
 		return edits, m.hiddenUntilDone(w, h, edits)
-	case w.to != h.from || len(h.have.Rules) == 0:
+	case w.to != h.from || !h.have.HasRules():
 		return nil, false
 	}
 	return m.book.live(edits, w.want.Rules, h.have.Rules)
@@ -149,7 +149,7 @@ func (m *policyMatcher) hiddenUntilDone(w, h *slot, edits []edit) bool {
 	switch {
 	case !m.side.live || h.have.Disabled:
 		return true
-	case len(h.have.Rules) == 0:
+	case !h.have.HasRules():
 		// Its first rule shows it.
 		return len(edits) == 1 && w.to == h.from
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 // matches is the set of requests that hold all of some rules: the rules' numbers in a ruleBook, sorted. No rules are all
-// requests (the default pool), not none.
+// requests (the default pool), not none. A disabled rule has a number of its own, and every request holds it.
 type matches []int
 
 // ruleBook numbers distinct rules and remembers which exclude each other. All that it says is proven: where it cannot
@@ -82,7 +82,7 @@ func (b *ruleBook) empty(x matches) bool {
 // covered says whether provably each request that is in x and in y is also in by.
 func (b *ruleBook) covered(x, y, by matches) bool {
 	for _, r := range by {
-		if !slices.Contains(x, r) && !slices.Contains(y, r) {
+		if !b.rules[r].Disabled && !slices.Contains(x, r) && !slices.Contains(y, r) {
 			return false
 		}
 	}
@@ -94,7 +94,7 @@ func (b *ruleBook) excludes(r, s int) bool {
 		return false
 	}
 	x, y := &b.rules[r], &b.rules[s]
-	if x.Type != y.Type || x.Key != y.Key || x.Invert && y.Invert {
+	if x.Type != y.Type || x.Key != y.Key || x.Invert && y.Invert || x.Disabled || y.Disabled {
 		return false
 	}
 	if r > s {

@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
@@ -82,10 +83,9 @@ func (s Step) what() string {
 			return fmt.Sprintf("at %d, %s", s.Position, target(s.Policy)) + disabled(s.Policy.Disabled)
 		}
 	case lb.KindRule:
-		if s.Verb == Update {
+		if s.Verb == Update && !slices.Equal(s.Fields, []string{"admin_state_up"}) {
 			return ruleText(*s.Rule)
 		}
-		return ""
 	}
 	if s.Verb != Update {
 		return ""
@@ -129,6 +129,8 @@ func (s Step) disabledAfter() bool {
 		return s.Monitor.Disabled
 	case lb.KindPolicy:
 		return s.Policy.Disabled
+	case lb.KindRule:
+		return s.Rule.Disabled
 	}
 	return false
 }

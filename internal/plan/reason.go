@@ -14,5 +14,5 @@ func ruleText(r lb.Rule) string {
 	if r.Invert {
 		text += " not"
 	}
-	return text + " " + string(r.Compare) + " " + r.Value
+	return text + " " + string(r.Compare) + " " + r.Value + disabled(r.Disabled)
 }

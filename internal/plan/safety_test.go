@@ -218,6 +218,22 @@ func TestNew_misroutesNothingWithManyEvents(t *testing.T) {
 	})
 }
 
+// A pool that somebody disabled hides a policy that comes before the new one.
+func TestNew_withManyEventsEnablesNoPoolLate(t *testing.T) {
+	t.Parallel()
+	const pools = "\n  pool a: 10.0.0.1\n  pool b"
+	have, want := &lb.Tree{}, parseTree(t, "listener 80 default=b\n r/0: host=foo path=/a -> pool b\n r/1: host=foo path=/a header=X-V:v1 -> pool a"+pools+": 10.0.1.1")
+	observe(t, have, parseTree(t, "listener 80 default=b\n r/0: host=foo path=/a -> pool b"+pools+": disabled 10.0.1.1"))
+	planner := newPlanner(want, have)
+	planner.pairs = 1
+	p := planner.plan()
+	shown := slices.IndexFunc(p.Steps, func(s Step) bool { return s.Kind == lb.KindPolicy && s.Verb == Update && s.Ref.Key == "r/1" })
+	served := slices.IndexFunc(p.Steps, func(s Step) bool { return s.Kind == lb.KindPolicy && s.Verb == Update && s.Ref.Key == "r/0" })
+	if shown < 0 || served < 0 || served > shown {
+		t.Errorf("r/0 has its pool too late:\n%s", p)
+	}
+}
+
 func TestNew_doesNothingForEqualTrees(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {

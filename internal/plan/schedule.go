@@ -35,7 +35,7 @@ func (c *change) schedule() (order, culprits []*event) {
 // among additions and deletions.
 func (c *change) scheduleMany() (order, culprits []*event) {
 	for _, e := range c.events {
-		exchanges := len(e.slots) == 1 && len(e.slots[0].edits) == 0 && !e.slots[0].moved && len(e.first) == 0
+		exchanges := e.pool == nil && len(e.slots) == 1 && len(e.slots[0].edits) == 0 && !e.slots[0].moved && len(e.first) == 0
 		if !e.simple() && !exchanges && e.cost() > 0 {
 			culprits = append(culprits, e)
 		}

@@ -98,7 +98,7 @@ func (c *change) matchSides() {
 
 // rendered says whether Octavia has an existing policy in HAProxy's configuration.
 func (c *change) rendered(s *side, h *lb.Policy) bool {
-	if !s.live || h.Disabled || len(h.Rules) == 0 {
+	if !s.live || h.Disabled || !h.HasRules() {
 		return false
 	}
 	if h.Action != lb.RedirectToPool {

@@ -105,6 +105,17 @@ func TestRoute_leavesOutWhatOctaviaDoesNotRender(t *testing.T) {
 	}
 }
 
+func TestRoute_leavesOutDisabledRules(t *testing.T) {
+	t.Parallel()
+	off := func(r lb.Rule) lb.Rule { r.Disabled = true; return r }
+	tr := tree(toPool("none left", "a", off(everything)), toPool("wider", "a", prefix("^/x"), off(host("^other$"))), toPool("rest", "b", everything))
+	for path, want := range map[string]string{"/x": "wider", "/": "rest"} {
+		if got := evaluator(t, tr).Route(get("h", path)); got.Policy != want {
+			t.Errorf("%s: got %s, want policy %s", path, got, want)
+		}
+	}
+}
+
 func TestRoute_matchesLikeHAProxy(t *testing.T) {
 	t.Parallel()
 	exactHost := host(`^foo\.example\.com(:[0-9]*)?$`)
