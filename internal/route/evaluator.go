@@ -1,9 +1,9 @@
 package route
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 )
@@ -99,8 +99,6 @@ func notRendered(p *lb.Policy, enabled map[string]bool) string {
 		return "the policy is disabled"
 	case len(p.Rules) == 0:
 		return "the policy has no rules"
-	case !p.HasRules():
-		return "all rules of the policy are disabled"
 	case p.Action != lb.RedirectToPool:
 		return ""
 	}
@@ -114,12 +112,6 @@ func notRendered(p *lb.Policy, enabled map[string]bool) string {
 }
 
 func (e *Evaluator) policy(p *lb.Policy, c *Cache, interned map[lb.Rule]int) (policy, error) {
-	if slices.ContainsFunc(p.Rules, func(r lb.Rule) bool { return r.Disabled }) {
-		// Octavia renders the policy without them.
-		rest := *p
-		rest.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r lb.Rule) bool { return r.Disabled })
-		p = &rest
-	}
 	ready := policy{Policy: p, rules: make([]int, len(p.Rules))}
 	var err error
 	switch p.Action {
@@ -193,9 +185,9 @@ func (l *listener) answer(p *policy, r Request) Answer {
 		if p.Code == 0 {
 			answer.Code = 302
 		}
-		// A prefix keeps path and query; a URL drops both.
+		// A prefix keeps path and query, with "/" for no path; a URL drops both.
 		if p.Action == lb.RedirectPrefix {
-			answer.Location += r.Path
+			answer.Location += cmp.Or(pathAndQuery(r.Path), "/")
 		}
 	}
 	if p != nil {

@@ -21,11 +21,21 @@ func elements(line string) []string {
 	return append(out, strings.Trim(line[start:], " \t"))
 }
 
-// pathOf is HAProxy's path fetch: the target without its query. It has no value for targets such as "*".
+// pathOf is HAProxy's path fetch: the target without its query. Targets such as "*" have none.
 func pathOf(target string) (string, bool) {
-	if !strings.HasPrefix(target, "/") {
-		return "", false
+	path, _, _ := strings.Cut(pathAndQuery(target), "?")
+	return path, path != ""
+}
+
+// pathAndQuery is the target without scheme and authority, which clients of proxies send; "" when there is no path.
+func pathAndQuery(target string) string {
+	if strings.HasPrefix(target, "/") {
+		return target
 	}
-	path, _, _ := strings.Cut(target, "?")
-	return path, true
+	if _, rest, found := strings.Cut(target, "://"); found {
+		if slash := strings.IndexByte(rest, '/'); slash >= 0 {
+			return rest[slash:]
+		}
+	}
+	return ""
 }

@@ -1,12 +1,13 @@
 package route
 
-// Request is what HAProxy sees of a request.
+// Request is what HAProxy sees of a request. Those that it refuses by itself with 400 are not modelled: a target that is none or has
+// a "#" or a byte that must be encoded, an absolute target with another host than the Host header, a host with a bad port.
 type Request struct {
 	// Port is where it arrives.
 	Port int
 	// Host is the raw Host header, with its port if it has one.
 	Host string
-	// Path is the raw request target: the path with the query, nothing decoded.
+	// Path is the raw request target: the path with the query, nothing decoded; or an absolute URL, or "*".
 	Path string
 	// Header is the rest of the headers; names in any case.
 	Header map[string][]string
