@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
+	"regexp"
 	"slices"
 	"sort"
 	"strconv"
@@ -271,13 +272,22 @@ func pageOf[T any](r *request, self string, all []T) ([]T, object) {
 	return all[from:to], body
 }
 
+// like is SQL's LIKE, which Barbican hands filters to: "%" is anything, "_" any
+// character, and upper and lower case are the same.
+func like(pattern, text string) bool {
+	expr := regexp.QuoteMeta(pattern)
+	expr = strings.NewReplacer("%", ".*", "_", ".").Replace(expr)
+	ok, err := regexp.MatchString("(?is)^"+expr+"$", text)
+	return err == nil && ok
+}
+
 func (c *Cloud) listSecrets(r *request) (response, error) {
 	var all []*secret
 	for _, s := range c.keys.secrets {
 		if s.project != r.token.projectID {
 			continue
 		}
-		if n := r.query.Get("name"); n != "" && n != s.name {
+		if n := r.query.Get("name"); n != "" && !like(n, s.name) {
 			continue
 		}
 		if t := r.query.Get("secret_type"); t != "" && t != s.secretType {

@@ -101,6 +101,8 @@ func TestBarbican_storesSecrets(t *testing.T) {
 	equal(t, "the last page", l{len(list(doc, "secrets")), doc["next"] != nil, doc["previous"] != nil}, l{1, false, true})
 	doc = c.must(200, "GET", "/keys/secrets?name="+name+"&secret_type=certificate", nil)
 	equal(t, "by type", l{len(list(doc, "secrets")), str(doc, "secrets", "0", "secret_ref")}, l{1, second})
+	doc = c.must(200, "GET", "/keys/secrets?name="+name[:len(name)-3]+"%25", nil)
+	equal(t, "by the beginning of the name", num(doc, "total"), 2)
 	doc = c.must(200, "GET", "/keys/secrets?name="+name+"x", nil)
 	equal(t, "by another name", num(doc, "total"), 0)
 

@@ -468,7 +468,7 @@ func (g *ground) ours() []string {
 	add(g.cloud.neutron, "floatingips", "floatingips")
 	add(g.cloud.neutron, "security_groups", "security-groups")
 	add(g.cloud.neutron, "ports", "ports")
-	add(g.cloud.barbican, "secrets", "secrets")
+	add(g.cloud.barbican, "secrets", "secrets?limit=100")
 	slices.Sort(found)
 	return found
 }

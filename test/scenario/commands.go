@@ -75,6 +75,7 @@ func (c *command) duration(text string) (time.Duration, error) {
 // run executes a command in a world. Commands and what they print:
 //
 //	apply FILE... | apply + YAML     objects as kubectl apply would; files are in testdata/manifests
+//	certificate NAMESPACE/NAME names=A,B   a new Secret, or a renewed one, of type kubernetes.io/tls; options: key=RSA, fault=mismatched
 //	edit KIND/NAMESPACE/NAME + YAML  a merge patch, which can also stand in the line
 //	delete KIND/NAMESPACE/NAME
 //	reconcile                        a pass for everything, as after an event, and the passes that follow within seconds
@@ -118,7 +119,8 @@ var commands map[string]func(context.Context, *world, *command) (string, error)
 
 func init() {
 	commands = map[string]func(context.Context, *world, *command) (string, error){
-		"apply": apply,
+		"apply":       apply,
+		"certificate": certificate,
 		"edit": func(ctx context.Context, w *world, c *command) (string, error) {
 			patch := c.input + strings.Join(c.args[min(1, len(c.args)):], " ")
 			return w.kube.edit(ctx, c.arg(0), []byte(patch))
