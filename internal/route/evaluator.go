@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 )
@@ -99,6 +100,8 @@ func notRendered(p *lb.Policy, enabled map[string]bool) string {
 		return "the policy is disabled"
 	case len(p.Rules) == 0:
 		return "the policy has no rules"
+	case !p.HasRules():
+		return "all rules of the policy are disabled"
 	case p.Action != lb.RedirectToPool:
 		return ""
 	}
@@ -112,6 +115,12 @@ func notRendered(p *lb.Policy, enabled map[string]bool) string {
 }
 
 func (e *Evaluator) policy(p *lb.Policy, c *Cache, interned map[lb.Rule]int) (policy, error) {
+	if slices.ContainsFunc(p.Rules, func(r lb.Rule) bool { return r.Disabled }) {
+		// Octavia renders the policy without them.
+		rest := *p
+		rest.Rules = slices.DeleteFunc(slices.Clone(p.Rules), func(r lb.Rule) bool { return r.Disabled })
+		p = &rest
+	}
 	ready := policy{Policy: p, rules: make([]int, len(p.Rules))}
 	var err error
 	switch p.Action {

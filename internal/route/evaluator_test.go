@@ -120,6 +120,17 @@ func TestRoute_leavesOutWhatOctaviaDoesNotRender(t *testing.T) {
 	}
 }
 
+func TestRoute_leavesOutDisabledRules(t *testing.T) {
+	t.Parallel()
+	off := func(r lb.Rule) lb.Rule { r.Disabled = true; return r }
+	tr := tree(toPool("none left", "a", off(everything)), toPool("wider", "a", prefix("^/x"), off(host("^other$"))), toPool("rest", "b", everything))
+	for path, want := range map[string]string{"/x": "wider", "/": "rest"} {
+		if got := evaluator(t, tr).Route(get("h", path)); got.Policy != want {
+			t.Errorf("%s: got %s, want policy %s", path, got, want)
+		}
+	}
+}
+
 func TestRoute_matchesLikeHAProxy(t *testing.T) {
 	t.Parallel()
 	exactHost := host(`^foo\.example\.com(:[0-9]*)?$`)
@@ -159,6 +170,9 @@ func TestRoute_matchesLikeHAProxy(t *testing.T) {
 		{"hex escapes", []lb.Rule{prefix(`^/a\x26b$`)}, get("h", "/a&b"), true},
 		{"bytes above ASCII", []lb.Rule{prefix(`^/\xc3\xa9$`)}, get("h", "/é"), true},
 		{"a lookahead beyond our own", []lb.Rule{prefix(`^/(?!a|b$)`)}, get("h", "/b"), false},
+		{"a lookahead for alternatives", []lb.Rule{prefix(`^(?!/a|/b$)`)}, get("h", "/ax"), false},
+		{"the end belongs to the last alternative", []lb.Rule{prefix(`^(?!/a|/b$)`)}, get("h", "/bx"), true},
+		{"a lookahead for a group", []lb.Rule{prefix(`^(?!(?:/a|/b)$)`)}, get("h", "/ax"), true},
 		{"a lookahead that binds differently", []lb.Rule{prefix(`^(?!/a)(/b$)`)}, get("h", "/b"), true},
 		{"ampersand is escaped by the template", []lb.Rule{{Type: lb.RulePath, Compare: lb.EqualTo, Value: "/a&b"}}, get("h", "/a&b"), false},
 		{"and matches its entity", []lb.Rule{{Type: lb.RulePath, Compare: lb.EqualTo, Value: "/a&b"}}, get("h", "/a&amp;b"), true},
