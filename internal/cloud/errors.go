@@ -298,9 +298,24 @@ func conflict(name, fault string, has func(...string) bool) (Class, Reason, stri
 func quotaMet(name, fault string) (Class, Reason, string) {
 	what := ""
 	if m := quotaPattern.FindStringSubmatch(fault); m != nil {
-		what = " for " + strings.ToLower(strings.TrimSpace(m[1]))
+		what = " for " + plural(strings.ToLower(strings.TrimSpace(m[1])))
 	}
 	return OperatorFault, ReasonQuota, fmt.Sprintf("the project's %s quota%s is used up", name, what)
+}
+
+// plural is a resource as people call it; the services have names of their own for some.
+func plural(resource string) string {
+	switch strings.NewReplacer("_", "", " ", "").Replace(resource) {
+	case "floatingip":
+		return "floating IPs"
+	case "l7policy":
+		return "L7 policies"
+	case "l7rule":
+		return "L7 rules"
+	case "securitygroup":
+		return "security groups"
+	}
+	return strings.TrimSuffix(resource, "s") + "s"
 }
 
 // faultString finds the service's own words in an error body: Octavia has faultstring, Neutron NeutronError.message and
