@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
@@ -629,6 +630,8 @@ func (c *Cloud) checkCA(ref string) error {
 	return nil
 }
 
+var errNoPEM = errors.New("unable to load PEM file")
+
 func parseCerts(b []byte) ([]*x509.Certificate, error) {
 	var out []*x509.Certificate
 	for {
@@ -643,7 +646,7 @@ func parseCerts(b []byte) ([]*x509.Certificate, error) {
 		out = append(out, cert)
 	}
 	if len(out) == 0 {
-		return nil, fmt.Errorf("Unable to load PEM file")
+		return nil, errNoPEM
 	}
 	return out, nil
 }

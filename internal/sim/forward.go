@@ -185,8 +185,13 @@ type socket struct {
 	encrypted bool
 }
 
+// listen opens an address until somebody closes it.
+func listen(addr string) (net.Listener, error) {
+	return (&net.ListenConfig{}).Listen(context.Background(), "tcp", addr)
+}
+
 func openSocket(addr string, fe *frontend) (*socket, error) {
-	ln, err := net.Listen("tcp", addr)
+	ln, err := listen(addr)
 	if err != nil {
 		return nil, err
 	}

@@ -140,10 +140,7 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 		c.record(call)
 	}
 
-	if fault.Delay > 0 {
-		// A client that gives up does not stop a real service either.
-		_ = c.clock.Sleep(c.ctx, fault.Delay)
-	}
+	c.pause(fault.Delay)
 	if fault.Cut == CutBefore {
 		done(0)
 		cut(w)
@@ -152,10 +149,8 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	if fault.Before != nil {
 		fault.Before()
 	}
-	resp, payload := c.answer(svc, r)
-	if hold := fault.Hold + resp.hold; hold > 0 {
-		_ = c.clock.Sleep(c.ctx, hold)
-	}
+	resp, payload := c.answer(svc, r) //nolint:contextcheck // what a call opens outlives the call
+	c.pause(fault.Hold + resp.hold)
 	if fault.Cut == CutAfter {
 		done(0)
 		cut(w)
@@ -175,6 +170,14 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	}
 	w.WriteHeader(resp.status)
 	_, _ = w.Write(payload)
+}
+
+// pause waits on the clock of the cloud. A client that gives up does not stop
+// a real service either.
+func (c *Cloud) pause(d time.Duration) {
+	if d > 0 {
+		_ = c.clock.Sleep(c.ctx, d) // ends early only when the cloud does
+	}
 }
 
 // answer runs the handler under the lock and marshals what it returns.

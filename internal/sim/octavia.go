@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
 	"sort"
@@ -340,9 +341,7 @@ func immutable(resource, id string) error {
 }
 
 func invalid(format string, args ...any) error {
-	e := refuse(400, format, args...).(*apiError)
-	e.message = "Validation failure: " + e.message
-	return e
+	return refuse(400, "Validation failure: %s", fmt.Sprintf(format, args...))
 }
 
 func invalidOption(value, option string) error {

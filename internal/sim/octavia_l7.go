@@ -49,7 +49,7 @@ func (p *policy) drop(c *Cloud) {
 
 func (p *policy) remove(c *Cloud) {
 	p.drop(c)
-	c.quota(p.ProjectID).release("l7policy", 1)
+	c.quota(p.ProjectID).release("l7policy")
 }
 
 // effective tells whether the policy is in the configuration of HAProxy.
@@ -62,7 +62,7 @@ func (ru *rule) kind() string { return "rule" }
 func (ru *rule) remove(c *Cloud) {
 	delete(c.lb.rules, ru.ID)
 	ru.policy.rules = removeFrom(ru.policy.rules, ru)
-	c.quota(ru.ProjectID).release("l7rule", 1)
+	c.quota(ru.ProjectID).release("l7rule")
 }
 
 type policyView struct {

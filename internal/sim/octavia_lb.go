@@ -47,7 +47,7 @@ func (lb *loadBalancer) remove(c *Cloud) {
 		p.remove(c)
 	}
 	delete(c.lb.lbs, lb.ID)
-	q.release("loadbalancer", 1)
+	q.release("loadbalancer")
 	c.releaseVIPPort(lb)
 }
 

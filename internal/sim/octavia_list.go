@@ -78,7 +78,7 @@ var (
 )
 
 // parentOf is the id behind a filter that is not in the view.
-func parentOf(e entity, name string) string {
+func parentOf(e entity) string {
 	switch x := e.(type) {
 	case *listener:
 		return x.lb.ID
@@ -178,7 +178,7 @@ func matchesFilters(e viewer, filters map[string]string) bool {
 		if name == "id" {
 			continue
 		}
-		if id := parentOf(e, name); slices.Contains(moreFilters[e.kind()], name) {
+		if id := parentOf(e); slices.Contains(moreFilters[e.kind()], name) {
 			if id != want {
 				return false
 			}

@@ -44,7 +44,7 @@ func (l *listener) remove(c *Cloud) {
 	}
 	delete(c.lb.listeners, l.ID)
 	l.lb.listeners = removeFrom(l.lb.listeners, l)
-	c.quota(l.ProjectID).release("listener", 1)
+	c.quota(l.ProjectID).release("listener")
 }
 
 type listenerView struct {

@@ -23,7 +23,7 @@ func (m *member) kind() string { return "member" }
 func (m *member) remove(c *Cloud) {
 	delete(c.lb.members, m.ID)
 	m.pool.members = removeFrom(m.pool.members, m)
-	c.quota(m.ProjectID).release("member", 1)
+	c.quota(m.ProjectID).release("member")
 }
 
 type memberView struct {

@@ -22,7 +22,7 @@ func (h *monitor) kind() string { return "healthmonitor" }
 func (h *monitor) remove(c *Cloud) {
 	delete(c.lb.monitors, h.ID)
 	h.pool.monitor = nil
-	c.quota(h.ProjectID).release("healthmonitor", 1)
+	c.quota(h.ProjectID).release("healthmonitor")
 }
 
 type monitorView struct {

@@ -45,7 +45,7 @@ func (p *pool) remove(c *Cloud) {
 	}
 	delete(c.lb.pools, p.ID)
 	p.lb.pools = removeFrom(p.lb.pools, p)
-	c.quota(p.ProjectID).release("pool", 1)
+	c.quota(p.ProjectID).release("pool")
 }
 
 // usedBy are the listeners whose traffic can reach the pool.

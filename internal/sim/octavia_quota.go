@@ -20,9 +20,9 @@ func (c *Cloud) quota(project string) *quota {
 	return q
 }
 
-func (q *quota) release(kind string, n int) {
+func (q *quota) release(kind string) {
 	if q.used[kind] > 0 {
-		q.used[kind] = max(q.used[kind]-n, 0)
+		q.used[kind]--
 	}
 }
 

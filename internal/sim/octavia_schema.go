@@ -2,6 +2,7 @@ package sim
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/netip"
 	"net/url"
@@ -137,14 +138,15 @@ func (o *objectType) check(s *schemaContext, v any) (any, error) {
 			continue
 		}
 		val, err := f.typ.check(s, raw)
-		switch e := err.(type) {
-		case nil:
-		case valueError:
-			return nil, invalidInput(f.name, raw, string(e))
-		case *unknownAttribute:
-			e.path = append([]string{f.name}, e.path...)
-			return nil, e
-		default:
+		var bad valueError
+		var unknown *unknownAttribute
+		switch {
+		case errors.As(err, &bad):
+			return nil, invalidInput(f.name, raw, string(bad))
+		case errors.As(err, &unknown):
+			unknown.path = append([]string{f.name}, unknown.path...)
+			return nil, unknown
+		case err != nil:
 			return nil, err
 		}
 		out[f.name] = val
@@ -173,7 +175,8 @@ func (c *Cloud) parseBody(r *request, arg, root string, typ wtype) (any, error) 
 	top := &objectType{fields: []field{{name: root, typ: typ}}}
 	v, err := top.check(s, doc)
 	if err != nil {
-		if ua, ok := err.(*unknownAttribute); ok {
+		var ua *unknownAttribute
+		if errors.As(err, &ua) {
 			noun := "attribute"
 			if len(ua.names) > 1 {
 				noun = "attributes"

@@ -81,7 +81,7 @@ func (c *Cloud) claimLoopback() (net.Listener, error) {
 	const guardPort = "61999"
 	for i := range 60 {
 		n := 64 + (2*i+int(c.opts.Seed%30)*2)%120
-		ln, err := net.Listen("tcp", fmt.Sprintf("127.%d.0.1:%s", n, guardPort))
+		ln, err := listen(fmt.Sprintf("127.%d.0.1:%s", n, guardPort))
 		if err != nil {
 			continue
 		}

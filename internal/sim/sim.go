@@ -119,7 +119,7 @@ func New(opts Options) (*Cloud, error) {
 		c.stopGuard()
 		return nil, err
 	}
-	c.ln, err = net.Listen("tcp", opts.Listen)
+	c.ln, err = listen(opts.Listen)
 	if err != nil {
 		c.stopGuard()
 		return nil, fmt.Errorf("listen for the API: %w", err)

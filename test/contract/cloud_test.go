@@ -185,13 +185,14 @@ func (c *cloud) try(ctx context.Context, method, path string, body any, headers 
 	if err != nil {
 		return status, nil, err
 	}
-	var doc o
-	if len(bytes.TrimSpace(raw)) > 0 {
-		if err := json.Unmarshal(raw, &doc); err != nil {
-			return status, o{"not json": string(raw)}, nil
-		}
+	if len(bytes.TrimSpace(raw)) == 0 {
+		return status, nil, nil
 	}
-	return status, doc, nil
+	if !json.Valid(raw) {
+		return status, o{"not json": string(raw)}, nil
+	}
+	var doc o
+	return status, doc, json.Unmarshal(raw, &doc)
 }
 
 func (c *cloud) raw(ctx context.Context, method, path string, body any, headers ...string) (int, []byte, error) {

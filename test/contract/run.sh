@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the contract suite against the real cloud of the test ground (test/stack/stack up). Arguments go to the test binary, for
-# example -test.run L7.
+# example -test.run DataPlane. They run where a client of the public network is: it reaches the APIs, the VIPs and the floating
+# IPs, and the amphorae reach it as a member.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 . "$here/../stack/kubernetes/env.sh"
@@ -12,4 +13,4 @@ set +a
 mkdir -p "$RUN/contract"
 (cd "$here/../.." && go test -c -o "$RUN/contract/contract.test" ./test/contract)
 cd "$here"
-GATEWAY_API_OPENSTACK_CONTRACT=real exec nsenter --net="/run/netns/$GAO_CLOUD_NAMESPACE" -- "$RUN/contract/contract.test" -test.v -test.timeout 30m "$@"
+GATEWAY_API_OPENSTACK_CONTRACT=real exec nsenter --net="/run/netns/$GAO_CLIENT_NAMESPACE" -- "$RUN/contract/contract.test" -test.v -test.timeout 60m "$@"
