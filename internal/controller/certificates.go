@@ -11,8 +11,8 @@ import (
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/plan"
 )
 
-// goOnWithoutCertificates does all of a plan that needs no certificate which the cloud refuses, such as when Octavia may not read Barbican:
-// HTTP listeners go on, HTTPS listeners keep what they have. The pass ends with the cause; the next one tries again, with the secrets
+// goOnWithoutCertificates does all of a plan that needs no new certificate when the cloud refuses one, such as when Octavia may not read
+// Barbican, and when Barbican does not answer: HTTP listeners go on, HTTPS listeners keep what they have. The pass ends with the cause; the next one tries again, with the secrets
 // that are stored already.
 func (r *GatewayReconciler) goOnWithoutCertificates(ctx context.Context, p *pass, want, have *lb.Tree, cause error) *lb.Tree {
 	p.outcome = outcomeOf(cause)

@@ -3,6 +3,7 @@ package controller
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -67,7 +68,11 @@ func (r *ClassReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 		return ctrl.Result{}, err
 	}
 	conditions := []status.Condition{accepted, status.ClassSupportedVersion(bundle)}
-	if err := r.Writer.WriteClass(ctx, class, conditions, status.SupportedFeatures(responder)); err != nil {
+	features := status.SupportedFeatures(responder)
+	if !r.Reader.Served.ListenerSets {
+		features = slices.DeleteFunc(features, func(f gwv1.SupportedFeature) bool { return f.Name == "ListenerSet" })
+	}
+	if err := r.Writer.WriteClass(ctx, class, conditions, features); err != nil {
 		return ctrl.Result{}, err
 	}
 	return ctrl.Result{RequeueAfter: after}, nil

@@ -66,10 +66,10 @@ func (r *GatewayReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}
 	if !r.Reader.Ours(snapshot) {
 		r.memory.forget(req.NamespacedName)
-		return ctrl.Result{}, r.Writer.ReleaseRoutes(ctx, req.NamespacedName, snapshot.HTTPRoutes)
+		return ctrl.Result{}, r.Writer.ReleaseRoutes(ctx, req.NamespacedName, snapshot.ListenerSets, snapshot.HTTPRoutes)
 	}
 	p := &pass{key: req.NamespacedName, snapshot: snapshot}
-	p.status = status.Input{Controller: r.Reader.Controller, Gateway: snapshot.Gateway}
+	p.status = status.Input{Controller: r.Reader.Controller, Gateway: snapshot.Gateway, ListenerSets: snapshot.ListenerSets}
 	if !snapshot.Gateway.DeletionTimestamp.IsZero() || !r.Reader.Selects(snapshot.Class) {
 		return r.remove(ctx, p)
 	}
@@ -141,11 +141,15 @@ func (r *GatewayReconciler) program(ctx context.Context, p *pass) error {
 // otherwise the outcome of the pass says why.
 func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree, superseded func() bool) (have *lb.Tree, done bool) {
 	have, wait, err := r.observe(ctx, p, want)
-	if err != nil && !r.startsAnew(p, want, have, err) {
+	certificates := cloud.OfCertificates(err) && !want.Empty()
+	if err != nil && !certificates && !r.startsAnew(p, want, have, err) {
 		p.outcome = outcomeOf(err)
 		return nil, false
 	}
 	p.status.Have = have
+	if certificates {
+		return r.goOnWithoutCertificates(ctx, p, want, have, err), false
+	}
 	if have.ProvisioningStatus.Pending() {
 		p.outcome = pendingAfter(max(wait, pauseWait), atWork)
 		return have, false
@@ -162,7 +166,7 @@ func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree
 	}
 	progress, err := r.Cloud.Apply(ctx, have, todo.Steps, r.Slice, superseded)
 	switch {
-	case cloud.ReasonOf(err) == cloud.ReasonCertificate && !want.Empty():
+	case cloud.OfCertificates(err) && !want.Empty():
 		return r.goOnWithoutCertificates(ctx, p, want, have, err), false
 	case err != nil:
 		p.outcome = outcomeOf(err)
@@ -247,13 +251,13 @@ func (r *GatewayReconciler) remove(ctx context.Context, p *pass) (ctrl.Result, e
 	return ctrl.Result{}, r.release(ctx, p.key)
 }
 
-// release takes our marks off a Gateway that has nothing in the cloud, and off its routes.
+// release takes our marks off a Gateway that has nothing in the cloud, and off its ListenerSets and routes.
 func (r *GatewayReconciler) release(ctx context.Context, key types.NamespacedName) error {
-	routes, err := r.Reader.Routes(ctx, key)
+	sets, routes, err := r.Reader.Attached(ctx, key)
 	if err != nil {
 		return err
 	}
-	if err := r.Writer.ReleaseRoutes(ctx, key, routes); err != nil {
+	if err := errors.Join(r.Writer.ReleaseRoutes(ctx, key, sets, routes), r.Writer.ReleaseListenerSets(ctx, sets)); err != nil {
 		return err
 	}
 	r.memory.forget(key)

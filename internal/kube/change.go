@@ -52,6 +52,13 @@ func gatewayChanged(before, after client.Object) bool {
 		len(now.Status.Addresses) < len(old.Status.Addresses)
 }
 
+func setChanged(before, after client.Object) bool {
+	old, now := before.(*gwv1.ListenerSet), after.(*gwv1.ListenerSet)
+	return generationChanged(before, after) ||
+		lost(old.Status.Conditions, now.Status.Conditions, setConditions) ||
+		len(now.Status.Listeners) < len(old.Status.Listeners)
+}
+
 func classChanged(before, after client.Object) bool {
 	return generationChanged(before, after) ||
 		!slices.Equal(before.GetFinalizers(), after.GetFinalizers()) ||

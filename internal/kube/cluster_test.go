@@ -165,16 +165,19 @@ func (l *loop) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 	var parameters *ParametersError
 	switch {
 	case apierrors.IsNotFound(err):
-		routes, listErr := l.reader.Routes(ctx, req.NamespacedName)
+		sets, routes, listErr := l.reader.Attached(ctx, req.NamespacedName)
 		if listErr != nil {
 			return reconcile.Result{}, listErr
 		}
-		return reconcile.Result{}, l.writer.ReleaseRoutes(ctx, req.NamespacedName, routes)
+		if err := l.writer.ReleaseListenerSets(ctx, sets); err != nil {
+			return reconcile.Result{}, err
+		}
+		return reconcile.Result{}, l.writer.ReleaseRoutes(ctx, req.NamespacedName, sets, routes)
 	case err != nil && !errors.As(err, &parameters):
 		return reconcile.Result{}, err
 	}
 	if !s.Gateway.DeletionTimestamp.IsZero() || !l.reader.Selects(s.Class) {
-		if err := l.writer.ReleaseRoutes(ctx, req.NamespacedName, s.HTTPRoutes); err != nil {
+		if err := l.writer.ReleaseRoutes(ctx, req.NamespacedName, s.ListenerSets, s.HTTPRoutes); err != nil {
 			return reconcile.Result{}, err
 		}
 		if s.Gateway.DeletionTimestamp.IsZero() && l.reader.Ours(s) {
@@ -187,7 +190,7 @@ func (l *loop) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 	if err := l.writer.AddFinalizer(ctx, s.Gateway, l.reader.Finalizer()); err != nil {
 		return reconcile.Result{}, err
 	}
-	in := status.Input{Controller: l.reader.Controller, Gateway: s.Gateway}
+	in := status.Input{Controller: l.reader.Controller, Gateway: s.Gateway, ListenerSets: s.ListenerSets}
 	if parameters != nil {
 		in.Verdicts = []status.Verdict{{Object: status.Object{Kind: status.KindGateway}, Conditions: []status.Condition{status.GatewayInvalidParameters(parameters.Message)}}}
 		in.Outcome = status.Outcome{Kind: status.UserFault, Message: parameters.Message}

@@ -50,10 +50,10 @@ func (e *ParametersError) Error() string {
 
 // Snapshot reads all that the Gateway key depends on. Any failed read is an error, and then there is no snapshot:
 //
-//   - apierrors.IsNotFound: the Gateway is gone. Use Routes to find what still names it.
+//   - apierrors.IsNotFound: the Gateway is gone. Use Attached to find what still names it.
 //   - *ParametersError: the snapshot is returned too and is complete, but for Config.
 //
-// When the class is not ours, or there is none (Snapshot.Class nil), only Gateway, Class and HTTPRoutes are filled: enough to
+// When the class is not ours, or there is none (Snapshot.Class nil), only Gateway, Class, ListenerSets and HTTPRoutes are filled: enough to
 // clean up after ourselves (see Ours). Facts is left to the caller.
 func (r *Reader) Snapshot(ctx context.Context, key types.NamespacedName) (compile.Snapshot, error) {
 	s, err := r.snapshot(ctx, key)
@@ -99,14 +99,11 @@ func (r *Reader) snapshot(ctx context.Context, key types.NamespacedName) (compil
 	if found {
 		s.Class = class
 	}
-	if s.HTTPRoutes, err = r.Routes(ctx, key); err != nil {
+	if s.ListenerSets, s.HTTPRoutes, err = r.Attached(ctx, key); err != nil || !r.Selects(s.Class) {
 		return s, err
 	}
-	if !r.Selects(s.Class) {
-		return s, nil
-	}
 	for _, read := range []func(context.Context, *compile.Snapshot) error{
-		r.listenerSets, r.namespaces, r.backends, r.nodes, r.certificates, r.grants,
+		r.namespaces, r.backends, r.nodes, r.certificates, r.grants,
 	} {
 		if err := read(ctx, &s); err != nil {
 			return s, err
@@ -115,9 +112,34 @@ func (r *Reader) snapshot(ctx context.Context, key types.NamespacedName) (compil
 	return s, nil
 }
 
-// Routes are the HTTPRoutes that name the Gateway key as a parent, or whose status says so with our name.
-func (r *Reader) Routes(ctx context.Context, key types.NamespacedName) ([]*gwv1.HTTPRoute, error) {
-	return r.routes(ctx, byGateway, key)
+// Attached are the ListenerSets that name the Gateway key, and the HTTPRoutes that name it or one of these as a parent, or whose status
+// says so with our name.
+func (r *Reader) Attached(ctx context.Context, key types.NamespacedName) ([]*gwv1.ListenerSet, []*gwv1.HTTPRoute, error) {
+	routes, err := r.routes(ctx, byGateway, key)
+	if err != nil || !r.Served.ListenerSets {
+		return nil, routes, err
+	}
+	var list gwv1.ListenerSetList
+	if err := r.Client.List(ctx, &list, client.MatchingFields{byGateway: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("listing ListenerSets of %s: %w", key, err)
+	}
+	known := map[types.NamespacedName]bool{}
+	for _, route := range routes {
+		known[client.ObjectKeyFromObject(route)] = true
+	}
+	for i := range list.Items {
+		more, err := r.routes(ctx, byListenerSet, client.ObjectKeyFromObject(&list.Items[i]))
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, route := range more {
+			if k := client.ObjectKeyFromObject(route); !known[k] {
+				known[k] = true
+				routes = append(routes, route)
+			}
+		}
+	}
+	return pointers(list.Items), routes, nil
 }
 
 func (r *Reader) routes(ctx context.Context, field string, key types.NamespacedName) ([]*gwv1.HTTPRoute, error) {
@@ -126,36 +148,6 @@ func (r *Reader) routes(ctx context.Context, field string, key types.NamespacedN
 		return nil, fmt.Errorf("listing HTTPRoutes of %s: %w", key, err)
 	}
 	return pointers(list.Items), nil
-}
-
-// listenerSets adds the ListenerSets of the Gateway and their routes.
-func (r *Reader) listenerSets(ctx context.Context, s *compile.Snapshot) error {
-	if !r.Served.ListenerSets {
-		return nil
-	}
-	var list gwv1.ListenerSetList
-	key := client.ObjectKeyFromObject(s.Gateway)
-	if err := r.Client.List(ctx, &list, client.MatchingFields{byGateway: key.String()}, client.UnsafeDisableDeepCopy); err != nil {
-		return fmt.Errorf("listing ListenerSets of %s: %w", key, err)
-	}
-	s.ListenerSets = pointers(list.Items)
-	known := map[types.NamespacedName]bool{}
-	for _, route := range s.HTTPRoutes {
-		known[client.ObjectKeyFromObject(route)] = true
-	}
-	for _, set := range s.ListenerSets {
-		routes, err := r.routes(ctx, byListenerSet, client.ObjectKeyFromObject(set))
-		if err != nil {
-			return err
-		}
-		for _, route := range routes {
-			if k := client.ObjectKeyFromObject(route); !known[k] {
-				known[k] = true
-				s.HTTPRoutes = append(s.HTTPRoutes, route)
-			}
-		}
-	}
-	return nil
 }
 
 // namespaces adds the namespaces of routes and ListenerSets. That of the Gateway is added too: it is cheap and compile need not

@@ -93,7 +93,7 @@ func (r *Reader) watches() []watch {
 		{object: &corev1.ConfigMap{}, metadata: true, matters: changed(versionChanged), gateways: r.ofConfigMap},
 	}
 	if r.Served.ListenerSets {
-		all = append(all, watch{object: &gwv1.ListenerSet{}, matters: changed(generationChanged), gateways: r.ofListenerSet})
+		all = append(all, watch{object: &gwv1.ListenerSet{}, matters: changed(setChanged), gateways: r.ofListenerSet})
 	}
 	switch r.Served.ReferenceGrants {
 	case "v1":

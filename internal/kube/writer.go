@@ -37,6 +37,9 @@ var (
 	routeConditions = []string{
 		string(gwv1.RouteConditionAccepted), string(gwv1.RouteConditionResolvedRefs), string(gwv1.RouteConditionPartiallyInvalid),
 	}
+	setConditions = []string{
+		string(gwv1.ListenerSetConditionAccepted), string(gwv1.ListenerSetConditionProgrammed),
+	}
 	classConditions = []string{
 		string(gwv1.GatewayClassConditionStatusAccepted), string(gwv1.GatewayClassConditionStatusSupportedVersion),
 	}
@@ -61,12 +64,20 @@ type Writer struct {
 // attempts bounds the retries after conflicts within one call; the caller's requeue is the next resort.
 const attempts = 4
 
-// Write brings the statuses of the Gateway and the routes of s to want. Routes of s without a status in want lose our entries for
+// Write brings the statuses of the Gateway, the ListenerSets and the routes of s to want. Routes of s without a status in want lose our entries for
 // this Gateway. All objects are tried; the error joins what failed. An object that is gone is no error.
 func (w *Writer) Write(ctx context.Context, s compile.Snapshot, want status.Statuses) error {
 	errs := []error{w.writeGateway(ctx, s.Gateway, want.Gateway)}
 	if want.KeepRoutes {
 		return errs[0]
+	}
+	for _, want := range want.ListenerSets {
+		i := slices.IndexFunc(s.ListenerSets, func(set *gwv1.ListenerSet) bool {
+			return set.Namespace == want.Object.Namespace && set.Name == want.Object.Name
+		})
+		if i >= 0 {
+			errs = append(errs, w.writeListenerSet(ctx, s.ListenerSets[i], want))
+		}
 	}
 	wanted := map[types.NamespacedName]status.RouteStatus{}
 	for _, r := range want.Routes {
@@ -79,11 +90,16 @@ func (w *Writer) Write(ctx context.Context, s compile.Snapshot, want status.Stat
 	return errors.Join(errs...)
 }
 
-// ReleaseRoutes removes our parent entries for the Gateway key from routes: when it is gone, or is not ours any more.
-func (w *Writer) ReleaseRoutes(ctx context.Context, key types.NamespacedName, routes []*gwv1.HTTPRoute) error {
+// ReleaseRoutes removes our parent entries for the Gateway key, and for its ListenerSets, from routes: when it is gone, or is not ours
+// any more.
+func (w *Writer) ReleaseRoutes(ctx context.Context, key types.NamespacedName, sets []*gwv1.ListenerSet, routes []*gwv1.HTTPRoute) error {
+	released := scope{{kindGateway, key}: true}
+	for _, set := range sets {
+		released[parentKey{kindListenerSet, client.ObjectKeyFromObject(set)}] = true
+	}
 	var errs []error
 	for _, route := range routes {
-		errs = append(errs, w.writeRoute(ctx, route, scope{{kindGateway, key}: true}, status.RouteStatus{}))
+		errs = append(errs, w.writeRoute(ctx, route, released, status.RouteStatus{}))
 	}
 	return errors.Join(errs...)
 }
@@ -97,6 +113,9 @@ func (w *Writer) ReleaseGateway(ctx context.Context, gw *gwv1.Gateway) error {
 		}
 		if len(gw.Status.Addresses) > 0 {
 			ops = append(ops, operation{Op: "remove", Path: "/status/addresses"})
+		}
+		if gw.Status.AttachedListenerSets != nil {
+			ops = append(ops, operation{Op: "remove", Path: "/status/attachedListenerSets"})
 		}
 		return ops, nil
 	})
@@ -119,23 +138,12 @@ func (w *Writer) gatewayPatch(gw *gwv1.Gateway, want status.GatewayStatus) (ops 
 	conditionOps, changed := conditionsPatch("/status/conditions", gw.Status.Conditions, fits(gw.Status.Conditions, want.Conditions), want.Remove, w.now())
 	ops = append(ops, conditionOps...)
 	if !want.KeepListeners {
-		var more []transition
-		listeners := make([]gwv1.ListenerStatus, 0, len(want.Listeners))
-		for _, l := range want.Listeners {
-			var have []metav1.Condition
-			for i := range gw.Status.Listeners {
-				if gw.Status.Listeners[i].Name == l.Name {
-					have = gw.Status.Listeners[i].Conditions
-				}
-			}
-			l.Conditions, more = mergeConditions(have, fits(have, l.Conditions), listenerConditions, w.now())
-			for _, t := range more {
-				t.listener = string(l.Name)
-				changed = append(changed, t)
-			}
-			listeners = append(listeners, l)
-		}
+		listeners, more := w.mergeListeners(gw.Status.Listeners, want.Listeners)
+		changed = append(changed, more...)
 		ops = append(ops, listenersPatch(gw.Status.Listeners, listeners)...)
+	}
+	if n := want.AttachedListenerSets; n != nil && (gw.Status.AttachedListenerSets == nil || *gw.Status.AttachedListenerSets != *n) {
+		ops = append(ops, operation{"add", "/status/attachedListenerSets", *n})
 	}
 	if !sameAddresses(gw.Status.Addresses, want.Addresses) {
 		if len(want.Addresses) == 0 {
@@ -148,6 +156,27 @@ func (w *Writer) gatewayPatch(gw *gwv1.Gateway, want status.GatewayStatus) (ops 
 		return nil, nil
 	}
 	return ops, changed
+}
+
+// mergeListeners keeps of what the status has for each listener the conditions that are not ours, and the times.
+func (w *Writer) mergeListeners(have, want []gwv1.ListenerStatus) (merged []gwv1.ListenerStatus, changed []transition) {
+	merged = make([]gwv1.ListenerStatus, 0, len(want))
+	for _, l := range want {
+		var old []metav1.Condition
+		for i := range have {
+			if have[i].Name == l.Name {
+				old = have[i].Conditions
+			}
+		}
+		var more []transition
+		l.Conditions, more = mergeConditions(old, fits(old, l.Conditions), listenerConditions, w.now())
+		for _, t := range more {
+			t.listener = string(l.Name)
+			changed = append(changed, t)
+		}
+		merged = append(merged, l)
+	}
+	return merged, changed
 }
 
 // listenersPatch replaces single entries when the listeners are the same ones, else the whole list.

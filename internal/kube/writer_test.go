@@ -310,7 +310,7 @@ func TestRelease_removesOnlyWhatIsOurs(t *testing.T) {
 	site.Status.Parents = append(wantRoute(site, parentRef(edge), parentRef(key("infra", "inner"))).Parents,
 		gwv1.RouteParentStatus{ParentRef: parentRef(edge), ControllerName: otherController})
 	d := newDesk(t, gw, site)
-	if err := d.ReleaseRoutes(t.Context(), edge, []*gwv1.HTTPRoute{get(t, d.client, site)}); err != nil {
+	if err := d.ReleaseRoutes(t.Context(), edge, nil, []*gwv1.HTTPRoute{get(t, d.client, site)}); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.ReleaseGateway(t.Context(), get(t, d.client, gw)); err != nil {

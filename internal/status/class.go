@@ -78,6 +78,7 @@ func SupportedFeatures(r *Responder) []gwv1.SupportedFeature {
 			features.SupportHTTPRoutePathRedirect,
 			features.SupportHTTPRoutePortRedirect,
 			features.SupportHTTPRouteSchemeRedirect,
+			features.SupportListenerSet,
 		)
 	}
 	slices.Sort(supported)

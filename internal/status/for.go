@@ -17,6 +17,8 @@ type Input struct {
 	// Controller is our controllerName.
 	Controller string
 	Gateway    *gwv1.Gateway
+	// ListenerSets are those that name the Gateway.
+	ListenerSets []*gwv1.ListenerSet
 	// Compiled says that Verdicts are the complete output of compile. Without it (the class has no usable parameters, the cloud
 	// facts could not be looked up) listeners and routes keep the statuses that they have, and Verdicts may hold one for the
 	// Gateway.
@@ -29,13 +31,14 @@ type Input struct {
 	Outcome Outcome
 }
 
-// Statuses are the statuses that a Gateway and its routes shall have. The conditions have no lastTransitionTime: whoever
+// Statuses are the statuses that a Gateway, its ListenerSets and its routes shall have. The conditions have no lastTransitionTime: whoever
 // writes them knows the old ones.
 type Statuses struct {
 	Gateway GatewayStatus
-	// KeepRoutes says that nothing is known of routes: none of their entries is written or removed.
-	KeepRoutes bool
-	Routes     []RouteStatus
+	// KeepRoutes says that nothing is known of routes and ListenerSets: none of their entries is written or removed.
+	KeepRoutes   bool
+	Routes       []RouteStatus
+	ListenerSets []ListenerSetStatus
 }
 
 // GatewayStatus is ours of a Gateway's status. Conditions and listener conditions of other types are not ours.
@@ -48,6 +51,15 @@ type GatewayStatus struct {
 	KeepListeners bool
 	Listeners     []gwv1.ListenerStatus
 	Addresses     []gwv1.GatewayStatusAddress
+	// AttachedListenerSets is nil when nothing is known of ListenerSets, or nobody asks for them.
+	AttachedListenerSets *int32
+}
+
+// ListenerSetStatus is ours of a ListenerSet's status.
+type ListenerSetStatus struct {
+	Object     Object
+	Conditions []metav1.Condition
+	Listeners  []gwv1.ListenerStatus
 }
 
 // RouteStatus is ours of a route's status: the entries for this Gateway. Our entries for it that are not here are stale.
@@ -76,7 +88,13 @@ func For(in Input) Statuses {
 
 	var refused []string
 	if in.Compiled {
-		gw.Listeners, refused = listeners(in, verdicts.listeners)
+		gw.Listeners, refused = listeners(in, ofGateway(in.Gateway), verdicts.listeners[ungenerated(gw.Object)])
+		if len(in.ListenerSets) > 0 || in.Gateway.Spec.AllowedListeners != nil {
+			gw.AttachedListenerSets = new(int32)
+			for _, v := range verdicts.gateway {
+				*gw.AttachedListenerSets += v.AttachedListenerSets
+			}
+		}
 	} else {
 		gw.KeepListeners = true
 	}
@@ -98,7 +116,8 @@ func For(in Input) Statuses {
 	if known {
 		conditions = append(conditions, accepted)
 	}
-	conditions = append(conditions, programmed(in, accepted, addresses, gw.Listeners))
+	works := programmed(in, accepted, addresses, gw.Listeners)
+	conditions = append(conditions, works)
 	for _, c := range own {
 		if c.Type != string(gwv1.GatewayConditionAccepted) && c.Type != string(gwv1.GatewayConditionProgrammed) {
 			conditions = append(conditions, c)
@@ -111,28 +130,41 @@ func For(in Input) Statuses {
 
 	if in.Compiled {
 		out.Routes = routes(in.Controller, verdicts.routes)
+		out.ListenerSets = listenerSets(in, verdicts, works)
 	}
 	return out
 }
 
 type sorted struct {
-	gateway, routes []Verdict
-	listeners       map[gwv1.SectionName]Verdict
+	gateway, sets, routes []Verdict
+	// listeners are by owner, without its generation, and name.
+	listeners map[Object]map[gwv1.SectionName]Verdict
 }
 
 func sortVerdicts(all []Verdict) sorted {
-	out := sorted{listeners: map[gwv1.SectionName]Verdict{}}
+	out := sorted{listeners: map[Object]map[gwv1.SectionName]Verdict{}}
 	for _, v := range all {
 		switch {
-		case v.Object.Kind == KindGateway && v.Listener != "":
-			out.listeners[v.Listener] = v
+		case v.Listener != "":
+			of := ungenerated(v.Object)
+			if out.listeners[of] == nil {
+				out.listeners[of] = map[gwv1.SectionName]Verdict{}
+			}
+			out.listeners[of][v.Listener] = v
 		case v.Object.Kind == KindGateway:
 			out.gateway = append(out.gateway, v)
+		case v.Object.Kind == KindListenerSet:
+			out.sets = append(out.sets, v)
 		case v.Object.Kind == KindHTTPRoute && v.Parent != nil:
 			out.routes = append(out.routes, v)
 		}
 	}
 	return out
+}
+
+func ungenerated(o Object) Object {
+	o.Generation = 0
+	return o
 }
 
 // routes groups the verdicts by route, in the order of namespace and name; parents keep their order.
@@ -159,10 +191,31 @@ func routes(controller string, verdicts []Verdict) []RouteStatus {
 	return out
 }
 
+// listening is an object with listeners: its spec and what its status says already.
+type listening struct {
+	generation int64
+	listeners  []gwv1.Listener
+	have       []gwv1.ListenerStatus
+}
+
+func ofGateway(gw *gwv1.Gateway) listening {
+	return listening{gw.Generation, gw.Spec.Listeners, gw.Status.Listeners}
+}
+
+// conditions are those that the status has for a listener.
+func (o listening) conditions(name gwv1.SectionName) []metav1.Condition {
+	for i := range o.have {
+		if o.have[i].Name == name {
+			return o.have[i].Conditions
+		}
+	}
+	return nil
+}
+
 // listeners makes one entry per listener of the spec, in its order, and names those that compile refused.
-func listeners(in Input, verdicts map[gwv1.SectionName]Verdict) (out []gwv1.ListenerStatus, refused []string) {
-	for i := range in.Gateway.Spec.Listeners {
-		l := &in.Gateway.Spec.Listeners[i]
+func listeners(in Input, of listening, verdicts map[gwv1.SectionName]Verdict) (out []gwv1.ListenerStatus, refused []string) {
+	for i := range of.listeners {
+		l := &of.listeners[i]
 		v := verdicts[l.Name]
 		var conditions []Condition
 		take := func(t gwv1.ListenerConditionType, otherwise Condition) Condition {
@@ -178,7 +231,7 @@ func listeners(in Input, verdicts map[gwv1.SectionName]Verdict) (out []gwv1.List
 		if accepted.Status == metav1.ConditionFalse {
 			refused = append(refused, string(l.Name))
 		}
-		take(gwv1.ListenerConditionProgrammed, listenerProgram(in, l, v))
+		take(gwv1.ListenerConditionProgrammed, listenerProgram(in, of, l, v))
 		take(gwv1.ListenerConditionResolvedRefs, condition(gwv1.ListenerConditionResolvedRefs,
 			metav1.ConditionTrue, gwv1.ListenerReasonResolvedRefs, "All references are resolved."))
 		take(gwv1.ListenerConditionConflicted, condition(gwv1.ListenerConditionConflicted,
@@ -197,14 +250,14 @@ func listeners(in Input, verdicts map[gwv1.SectionName]Verdict) (out []gwv1.List
 			Name:           l.Name,
 			SupportedKinds: kinds,
 			AttachedRoutes: v.AttachedRoutes,
-			Conditions:     stamp(conditions, in.Gateway.Generation),
+			Conditions:     stamp(conditions, of.generation),
 		})
 	}
 	return out, refused
 }
 
 // listenerProgram is a listener's Programmed condition.
-func listenerProgram(in Input, l *gwv1.Listener, v Verdict) Condition {
+func listenerProgram(in Input, of listening, l *gwv1.Listener, v Verdict) Condition {
 	if why := unprogrammable(v); why != "" {
 		return listenerNotProgrammed(gwv1.ListenerReasonInvalid, why)
 	}
@@ -212,7 +265,7 @@ func listenerProgram(in Input, l *gwv1.Listener, v Verdict) Condition {
 		return listenerProgrammed()
 	}
 	if in.Have == nil {
-		if wasProgrammed(listenerConditions(in.Gateway, l.Name), string(gwv1.ListenerConditionProgrammed), in.Gateway.Generation) {
+		if wasProgrammed(of.conditions(l.Name), string(gwv1.ListenerConditionProgrammed), of.generation) {
 			return listenerProgrammed()
 		}
 		return listenerNotProgrammed(gwv1.ListenerReasonPending, "The cloud could not be read: "+in.Outcome.sentence())
@@ -378,15 +431,6 @@ func wasProgrammed(conditions []metav1.Condition, conditionType string, generati
 		}
 	}
 	return false
-}
-
-func listenerConditions(gw *gwv1.Gateway, name gwv1.SectionName) []metav1.Condition {
-	for i := range gw.Status.Listeners {
-		if gw.Status.Listeners[i].Name == name {
-			return gw.Status.Listeners[i].Conditions
-		}
-	}
-	return nil
 }
 
 func find(conditions []Condition, conditionType string) (Condition, bool) {

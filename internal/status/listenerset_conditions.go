@@ -8,6 +8,9 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 )
 
+// listenerSetReasonParentNotProgrammed is a reason of the API that has no constant there.
+const listenerSetReasonParentNotProgrammed gwv1.ListenerSetConditionReason = "ParentNotProgrammed"
+
 // ListenerSetAccepted says that all listeners of the set are valid.
 func ListenerSetAccepted() []Condition {
 	return []Condition{condition(gwv1.ListenerSetConditionAccepted, metav1.ConditionTrue, gwv1.ListenerSetReasonAccepted, "The ListenerSet is accepted.")}
@@ -33,7 +36,7 @@ func ListenerSetNotAllowed() []Condition {
 func ListenerSetParentNotAccepted() []Condition {
 	return []Condition{
 		condition(gwv1.ListenerSetConditionAccepted, metav1.ConditionFalse, gwv1.ListenerSetReasonParentNotAccepted, "The Gateway is not accepted: see its conditions."),
-		condition(gwv1.ListenerSetConditionProgrammed, metav1.ConditionFalse, gwv1.ListenerSetConditionReason("ParentNotProgrammed"), "The Gateway is not accepted: see its conditions."),
+		condition(gwv1.ListenerSetConditionProgrammed, metav1.ConditionFalse, listenerSetReasonParentNotProgrammed, "The Gateway is not accepted: see its conditions."),
 	}
 }
 
