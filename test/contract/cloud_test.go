@@ -192,7 +192,8 @@ func (c *cloud) try(ctx context.Context, method, path string, body any, headers 
 		return status, o{"not json": string(raw)}, nil
 	}
 	var doc o
-	return status, doc, json.Unmarshal(raw, &doc)
+	err = json.Unmarshal(raw, &doc)
+	return status, doc, err
 }
 
 func (c *cloud) raw(ctx context.Context, method, path string, body any, headers ...string) (int, []byte, error) {
