@@ -40,7 +40,7 @@ func (c *Client) ObserveSince(ctx context.Context, owner lb.Owner, known *lb.Tre
 // ObserveFor is Observe for a purpose: want is what the tree will be compared with, nil when that is not known. Secrets are not below the load
 // balancer, and most Gateways have none: they are looked for when want has any or is empty (a deletion leaves nothing behind), when
 // known had any, and when a listener refers to one. So what a pass that died left behind is found while the Gateway has
-// HTTPS, or else when it is deleted.
+// HTTPS, or else when it is deleted. When Barbican alone could not be read, everything else is returned with the error: see OfCertificates.
 //
 // known is what was known before, nil for nothing. When the load balancer is ACTIVE and its updated_at is
 // that of known, then nothing below it has changed, and known with the floating IP of now is the answer: 2 or 3 calls for a
@@ -56,6 +56,9 @@ func (c *Client) ObserveFor(ctx context.Context, owner lb.Owner, want, known *lb
 		left := lb.Tree{Owner: owner, ProjectID: c.ProjectID()}
 		if left.FloatingIP, err = c.observeFloatingIP(ctx, owner, ""); err == nil && c.mayHaveSecrets(ctx, want, known, nil) {
 			left.Secrets, err = c.ownSecrets(ctx, owner)
+		}
+		if err != nil && !OfCertificates(err) {
+			return lb.Tree{}, err
 		}
 		return left, err
 	case 1:
@@ -84,6 +87,9 @@ func (c *Client) ObserveFor(ctx context.Context, owner lb.Owner, want, known *lb
 		return tree, err
 	}
 	if err := c.observeChildren(ctx, &tree, want); err != nil {
+		if OfCertificates(err) {
+			return tree, err
+		}
 		return lb.Tree{}, err
 	}
 	return tree, c.stuckChildren(tree, found[0].UpdatedAt)
@@ -241,13 +247,14 @@ func (c *Client) observeChildren(ctx context.Context, t, want *lb.Tree) error {
 	}
 	slices.SortFunc(t.Listeners, compareListeners)
 
-	if err := c.observeContent(ctx, t, want); err != nil {
+	err = c.observeContent(ctx, t, want)
+	if err != nil && !OfCertificates(err) {
 		return err
 	}
 	slices.SortFunc(t.Foreign, func(a, b lb.Foreign) int {
 		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
 	})
-	return nil
+	return err
 }
 
 // observeContent reads what no list shows, one call each: the rules of policies, the members of pools. The floating IP
@@ -299,10 +306,12 @@ func (c *Client) observeContent(ctx context.Context, t, want *lb.Tree) error {
 		t.FloatingIP, err = c.observeFloatingIP(ctx, t.Owner, t.VIP.PortID)
 		return err
 	})
+	var secretsErr error
 	if c.mayHaveSecrets(ctx, want, nil, t.Listeners) {
-		g.Go(func() (err error) {
-			t.Secrets, err = c.ownSecrets(ctx, t.Owner)
-			return err
+		g.Go(func() error {
+			// Not an error of the group: the rest is of use without it.
+			t.Secrets, secretsErr = c.ownSecrets(ctx, t.Owner)
+			return nil
 		})
 	}
 	if err := g.Wait(); err != nil {
@@ -312,7 +321,7 @@ func (c *Client) observeContent(ctx context.Context, t, want *lb.Tree) error {
 	for _, f := range places {
 		t.Foreign = append(t.Foreign, *f...)
 	}
-	return nil
+	return secretsErr
 }
 
 func (c *Client) members(ctx context.Context, poolID string) ([]wireMember, error) {

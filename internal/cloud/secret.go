@@ -7,6 +7,7 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"errors"
 	"net/http"
 	"net/url"
 	"slices"
@@ -28,6 +29,19 @@ type wireSecret struct {
 // secretID is the id in a reference. Barbican builds references of its own address, which need not be the one in the catalog.
 func secretID(ref string) string { return ref[strings.LastIndex(ref, "/")+1:] }
 
+// OfCertificates says whether an error concerns certificates alone: Barbican failed, or Octavia does not take what is in it. Everything
+// else can go on.
+func OfCertificates(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && (e.Reason == ReasonCertificate || e.Resource == secretsResource || strings.HasPrefix(e.Resource, secretResource))
+}
+
+// What errors call secrets.
+const (
+	secretsResource = "secrets"
+	secretResource  = "secret "
+)
+
 // maxSecretPages bounds a list that a broken server would never end: 100 secrets a page.
 const maxSecretPages = 100
 
@@ -44,7 +58,7 @@ func (c *Client) ownSecrets(ctx context.Context, owner lb.Owner) ([]lb.Secret, e
 			Secrets []wireSecret `json:"secrets"`
 			Total   int          `json:"total"`
 		}
-		err := c.do(ctx, call{service: barbican, method: http.MethodGet, path: "/secrets", op: "list", what: "secrets", out: &out, query: url.Values{
+		err := c.do(ctx, call{service: barbican, method: http.MethodGet, path: "/secrets", op: "list", what: secretsResource, out: &out, query: url.Values{
 			"name": {owner.SecretNamePrefix() + "%"}, "limit": {strconv.Itoa(limit)}, "offset": {strconv.Itoa(page * limit)}}})
 		if err != nil {
 			return nil, err
@@ -193,7 +207,7 @@ func (e execution) secret(ctx context.Context) error {
 		if s := e.have.SecretByKey(e.step.Ref.Key); id == "" && s != nil {
 			id = s.ID
 		}
-		return gone(e.do(ctx, call{service: barbican, method: http.MethodDelete, path: "/secrets/" + element(id), op: "delete", what: "secret " + id}))
+		return gone(e.do(ctx, call{service: barbican, method: http.MethodDelete, path: "/secrets/" + element(id), op: "delete", what: secretResource + id}))
 	}
 	s := e.step.Secret
 	if e.step.Verb != plan.Create || s == nil {
@@ -206,11 +220,11 @@ func (e execution) secret(ctx context.Context) error {
 	body["name"] = e.have.Owner.SecretName(s.Key)
 	var out wireSecret
 	if err := e.do(ctx, call{service: barbican, method: http.MethodPost, path: "/secrets", body: body, out: &out,
-		op: "create", what: "secret " + s.Key}); err != nil {
+		op: "create", what: secretResource + s.Key}); err != nil {
 		return err
 	}
 	if secretID(out.Ref) == "" {
-		return &Error{Class: Retry, Reason: ReasonMalformed, Op: "create", Resource: "secret " + s.Key, Message: "Barbican gave no reference to it"}
+		return &Error{Class: Retry, Reason: ReasonMalformed, Op: "create", Resource: secretResource + s.Key, Message: "Barbican gave no reference to it"}
 	}
 	e.step.Secret = &lb.Secret{ID: secretID(out.Ref), Key: s.Key, Name: e.have.Owner.SecretName(s.Key), Ref: out.Ref}
 	e.step.Ref.ID = e.step.Secret.ID

@@ -66,10 +66,10 @@ func (r *GatewayReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}
 	if !r.Reader.Ours(snapshot) {
 		r.memory.forget(req.NamespacedName)
-		return ctrl.Result{}, r.Writer.ReleaseRoutes(ctx, req.NamespacedName, snapshot.ListenerSets, snapshot.HTTPRoutes)
+		return ctrl.Result{}, r.Writer.ReleaseRoutes(ctx, req.NamespacedName, snapshot.HTTPRoutes)
 	}
 	p := &pass{key: req.NamespacedName, snapshot: snapshot}
-	p.status = status.Input{Controller: r.Reader.Controller, Gateway: snapshot.Gateway, ListenerSets: snapshot.ListenerSets}
+	p.status = status.Input{Controller: r.Reader.Controller, Gateway: snapshot.Gateway}
 	if !snapshot.Gateway.DeletionTimestamp.IsZero() || !r.Reader.Selects(snapshot.Class) {
 		return r.remove(ctx, p)
 	}
@@ -251,13 +251,13 @@ func (r *GatewayReconciler) remove(ctx context.Context, p *pass) (ctrl.Result, e
 	return ctrl.Result{}, r.release(ctx, p.key)
 }
 
-// release takes our marks off a Gateway that has nothing in the cloud, and off its ListenerSets and routes.
+// release takes our marks off a Gateway that has nothing in the cloud, and off its routes.
 func (r *GatewayReconciler) release(ctx context.Context, key types.NamespacedName) error {
-	sets, routes, err := r.Reader.Attached(ctx, key)
+	routes, err := r.Reader.Routes(ctx, key)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(r.Writer.ReleaseRoutes(ctx, key, sets, routes), r.Writer.ReleaseListenerSets(ctx, sets)); err != nil {
+	if err := r.Writer.ReleaseRoutes(ctx, key, routes); err != nil {
 		return err
 	}
 	r.memory.forget(key)
