@@ -10,10 +10,10 @@ import (
 // The methods of this file change the cloud behind the client's back: they take
 // no lock of a load balancer, need no token and are not recorded as calls.
 
-// Do performs a request as the administrator would, without the lock of the
-// load balancer being in the way: a load balancer in the path or the body is
-// made ACTIVE first, and everything is settled afterwards. path is below the
-// service's version, as in Call.Path. It returns the decoded answer.
+// Do performs a request as somebody else with the rights of the administrator
+// and of the project would: what is pending is over at once, before and after,
+// except for what a fault left stuck. path is below the service's version, as
+// in Call.Path. It returns the decoded answer.
 func (c *Cloud) Do(service, method, path string, body any) (map[string]any, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
