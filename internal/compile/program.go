@@ -12,6 +12,8 @@ import (
 type program struct {
 	frontend *frontend
 	policies []policy
+	// patient says that a rule here waits for responses without end.
+	patient bool
 	// catchAll takes the requests that no policy takes; nil leaves them to HAProxy's 503.
 	catchAll *pool
 }
@@ -48,7 +50,7 @@ func (c *compiler) attempt(f *frontend, byListener map[*listener][]*attachment) 
 				continue
 			}
 			before := len(entries)
-			found = c.entries(f, a, &entries) || found
+			found = c.entries(p, a, &entries) || found
 			for _, e := range entries[before:] {
 				owners[e] = a
 			}
@@ -95,12 +97,13 @@ func settle(f *frontend, byListener map[*listener][]*attachment) {
 }
 
 // entries makes the entries of one route on one listener. It says whether it found new faults.
-func (c *compiler) entries(f *frontend, a *attachment, list *[]*entry) (found bool) {
-	reachable := tiers(f.isolated(a.listener, a.claims))
+func (c *compiler) entries(p *program, a *attachment, list *[]*entry) (found bool) {
+	reachable := tiers(p.frontend.isolated(a.listener, a.claims))
 	for _, r := range a.route.rules {
 		switch {
 		case r.dropped != nil:
 		case r.redirect == nil || r.blocked != nil || a.faults[r] != nil:
+			p.patient = p.patient || r.patient && r.blocked == nil
 			r.each(reachable, func(e entry) *fault {
 				e.listener, e.pool = a.listener, r.pool
 				*list = append(*list, &e)
@@ -189,6 +192,9 @@ func (p *program) pools() iter.Seq[*pool] {
 	}
 }
 
+// longestTimeout is Octavia's limit in milliseconds: 24 days.
+const longestTimeout = 2073600000
+
 // listener renders a program.
 func (c *compiler) listener(p *program) lb.Listener {
 	l := lb.Listener{
@@ -203,6 +209,9 @@ func (c *compiler) listener(p *program) lb.Listener {
 	}
 	if p.catchAll != nil {
 		l.DefaultPool = p.catchAll.key
+	}
+	if p.patient {
+		l.TimeoutMemberData = longestTimeout
 	}
 	count := map[string]int{}
 	for _, one := range p.policies {

@@ -3,6 +3,7 @@ package compile
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
@@ -32,7 +33,9 @@ type rule struct {
 	// blocked: only what to do cannot be expressed. The rule keeps its place, on the pool for invalid backends.
 	blocked  *fault
 	redirect *gwv1.HTTPRequestRedirectFilter
-	pool     *pool
+	// patient says that nothing may end the wait for a response.
+	patient bool
+	pool    *pool
 }
 
 // fault is why the rule cannot be served on any listener; nil when it can.
@@ -136,14 +139,32 @@ func (r *rule) filters(spec *gwv1.HTTPRouteRule) *fault {
 		}
 	}
 	switch {
-	case spec.Timeouts != nil && (spec.Timeouts.Request != nil || spec.Timeouts.BackendRequest != nil):
-		return unsupported("timeouts are not supported by Octavia")
+	case !r.timeouts(spec.Timeouts):
+		return unsupported("timeouts other than 0s are not supported by Octavia")
 	case spec.Retry != nil:
 		return unsupported("retry is not supported by Octavia")
 	case spec.SessionPersistence != nil:
 		return unsupported("sessionPersistence is not supported")
 	}
 	return nil
+}
+
+// timeouts reads the timeouts; false when they ask for one. Octavia has only one for inactivity, which each listener can raise so far that
+// it never ends a request.
+func (r *rule) timeouts(t *gwv1.HTTPRouteTimeouts) bool {
+	if t == nil {
+		return true
+	}
+	for _, d := range []*gwv1.Duration{t.Request, t.BackendRequest} {
+		if d == nil {
+			continue
+		}
+		if strings.ContainsAny(string(*d), "123456789") {
+			return false
+		}
+		r.patient = true
+	}
+	return true
 }
 
 // shares resolves the backends of a rule. Those that cannot be used are told in the route's status.
