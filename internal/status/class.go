@@ -62,6 +62,7 @@ func SupportedFeatures(r *Responder) []gwv1.SupportedFeature {
 	supported := []features.FeatureName{
 		features.SupportGateway,
 		features.SupportGatewayAddressEmpty,
+		features.SupportGatewayFrontendClientCertificateValidation,
 		features.SupportGatewayPort8080,
 		features.SupportHTTPRoute,
 		features.SupportHTTPRouteBackendProtocolWebSocket,
