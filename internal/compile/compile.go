@@ -157,6 +157,10 @@ func (c *compiler) tree(listeners []*listener, routes []*route) lb.Tree {
 			c.owner.Namespace, c.owner.Name, c.owner.ClusterID)),
 		VIP: lb.VIP{SubnetID: c.in.Facts.VIPSubnet.ID, NetworkID: c.in.Facts.VIPSubnet.NetworkID},
 	}
+	if i := c.in.Gateway.Spec.Infrastructure; i != nil {
+		tree.Tags = append(tree.Tags, lb.InfrastructureTags(unnamed(i.Labels), unnamed(i.Annotations))...)
+		slices.Sort(tree.Tags)
+	}
 	if network := c.in.Facts.FloatingNetworkID; network != "" {
 		tree.FloatingIP = &lb.FloatingIP{NetworkID: network, Description: c.owner.Description()}
 	}
@@ -199,6 +203,14 @@ func (c *compiler) tree(listeners []*listener, routes []*route) lb.Tree {
 		}
 	}
 	return tree
+}
+
+func unnamed[K, V ~string](m map[K]V) map[string]string {
+	out := make(map[string]string, len(m))
+	for key, value := range m {
+		out[string(key)] = string(value)
+	}
+	return out
 }
 
 // treeKey is the key of the load balancer itself.

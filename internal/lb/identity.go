@@ -24,6 +24,7 @@ import (
 //	  key=<key>                                                which of its kind below this load balancer
 //	  route=<namespace>/<name>                                 policies only, for people
 //	  service=<namespace>/<name>:<port>                        pools only, one each, for people
+//	  label=<key>=<value>, annotation=<key>=<value>            load balancers only, from spec.infrastructure of the Gateway
 //	Floating IP      description: "<mark> <gateway> controller=<controllerName>" (tags would be a second call)
 //	Barbican secret  name: "<mark> controller=<controllerName> key=<key> gateway=<namespace>/<name>" (there is nothing else)
 //
@@ -83,6 +84,46 @@ func RouteTag(namespace, name string) string {
 // ServiceTag names a Service behind a pool.
 func ServiceTag(namespace, name string, port int32) string {
 	return Shorten(fmt.Sprintf("service=%s/%s:%d", namespace, name, port))
+}
+
+// The prefixes of tags that hold what a Gateway's author wrote: with them, no value can pass for one of ours.
+const (
+	labelPrefix      = "label="
+	annotationPrefix = "annotation="
+)
+
+// InfrastructureTags are the tags for the labels and annotations of spec.infrastructure, sorted. What does not fit into a tag is left out:
+// what is too long, what is not printable ASCII, and what differs from another one only by case, which Octavia's database takes for
+// the same.
+func InfrastructureTags(labels, annotations map[string]string) []string {
+	var all []string
+	add := func(prefix string, from map[string]string) {
+		for key, value := range from {
+			tag := prefix + key + "=" + value
+			if len(tag) <= MaxLength && strings.Trim(tag, " ") == tag && strings.IndexFunc(tag, func(c rune) bool { return c < ' ' || c > '~' }) < 0 {
+				all = append(all, tag)
+			}
+		}
+	}
+	add(labelPrefix, labels)
+	add(annotationPrefix, annotations)
+	slices.Sort(all)
+	seen := map[string]bool{}
+	return slices.DeleteFunc(all, func(tag string) bool {
+		folded := strings.ToLower(tag)
+		again := seen[folded]
+		seen[folded] = true
+		return again
+	})
+}
+
+// OnlyInfrastructureTags are those of InfrastructureTags among tags, sorted.
+func OnlyInfrastructureTags(tags []string) []string {
+	found := slices.DeleteFunc(slices.Clone(tags), func(t string) bool {
+		return !strings.HasPrefix(t, labelPrefix) && !strings.HasPrefix(t, annotationPrefix)
+	})
+	slices.Sort(found)
+	return found
 }
 
 // Owns says whether tags carry the complete proof for this owner.

@@ -89,3 +89,25 @@ func TestOwner_doesNotOwnWhatIsMarkedForOthers(t *testing.T) {
 		t.Error("owns an incomplete description")
 	}
 }
+
+func TestInfrastructureTags_cannotPassForOurs(t *testing.T) {
+	t.Parallel()
+	o := lb.Owner{ClusterID: "c", Controller: "gw.test/c", Namespace: "ns", Name: "gw", UID: "u"}
+	got := lb.InfrastructureTags(
+		map[string]string{"team": "shop", "Team": "shop", "controller": o.Controller},
+		map[string]string{o.Mark(): "", "key": "other", "long": strings.Repeat("x", lb.MaxLength), "lines": "a\nb", "blank": "x ", "umlaut": "ä", "json": `{"a":[1,2]}`},
+	)
+	want := []string{
+		"annotation=" + o.Mark() + "=", `annotation=json={"a":[1,2]}`, "annotation=key=other",
+		"label=Team=shop", "label=controller=gw.test/c",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+	if o.Owns(got) || lb.KeyFromTags(got) != "" {
+		t.Error("tags of a user prove ownership")
+	}
+	if all := append(o.Tags(lb.KindLoadBalancer, "loadbalancer"), got...); !slices.Equal(lb.OnlyInfrastructureTags(all), want) {
+		t.Errorf("%q do not read back", all)
+	}
+}

@@ -111,10 +111,15 @@ func applyLoadBalancer(tree *lb.Tree, s Step) error {
 		}
 		return createTree(tree, s)
 	case Update:
-		if err := known(s, "admin_state_up"); err != nil {
+		if err := known(s, "admin_state_up", "tags"); err != nil {
 			return err
 		}
-		tree.Disabled = s.Tree.Disabled
+		if slices.Contains(s.Fields, "admin_state_up") {
+			tree.Disabled = s.Tree.Disabled
+		}
+		if slices.Contains(s.Fields, "tags") {
+			tree.Tags = s.Tree.Tags
+		}
 		return nil
 	case Delete:
 		if len(tree.Foreign) > 0 {

@@ -1,6 +1,10 @@
 package plan
 
-import "github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+import (
+	"slices"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+)
 
 // change goes from one load balancer to another form of itself. It first decides what becomes of each pool and policy
 // with the fewest calls, then looks for a safe order. Where there is none, some shortcut is to blame; it is given up and
@@ -55,13 +59,24 @@ func (p *planner) change() {
 			c.deletePool(pool.have, "nothing uses the pool any more")
 		}
 	}
-	if p.have.Disabled != p.want.Disabled {
-		after := lb.Tree{Meta: p.have.Meta, Owner: p.have.Owner}
-		after.Disabled = p.want.Disabled
-		p.add(Step{Verb: Update, Kind: lb.KindLoadBalancer, Ref: loadBalancerRef(p.have), Tree: &after,
-			Fields: []string{"admin_state_up"}, Reason: notAsWanted})
-	}
+	p.updateLoadBalancer()
 	p.deleteSecrets()
+}
+
+func (p *planner) updateLoadBalancer() {
+	after := lb.Tree{Meta: p.have.Meta, Owner: p.have.Owner}
+	var fields []string
+	if p.have.Disabled != p.want.Disabled {
+		after.Disabled = p.want.Disabled
+		fields = append(fields, "admin_state_up")
+	}
+	if !slices.Equal(lb.OnlyInfrastructureTags(p.have.Tags), lb.OnlyInfrastructureTags(p.want.Tags)) {
+		after.Tags = p.want.Tags
+		fields = append(fields, "tags")
+	}
+	if len(fields) > 0 {
+		p.add(Step{Verb: Update, Kind: lb.KindLoadBalancer, Ref: loadBalancerRef(p.have), Tree: &after, Fields: fields, Reason: notAsWanted})
+	}
 }
 
 // decide matches until the events have a safe order.
