@@ -66,10 +66,10 @@ func (r *GatewayReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}
 	if !r.Reader.Ours(snapshot) {
 		r.memory.forget(req.NamespacedName)
-		return ctrl.Result{}, r.Writer.ReleaseRoutes(ctx, req.NamespacedName, snapshot.HTTPRoutes)
+		return ctrl.Result{}, r.Writer.ReleaseRoutes(ctx, req.NamespacedName, snapshot.ListenerSets, snapshot.HTTPRoutes)
 	}
 	p := &pass{key: req.NamespacedName, snapshot: snapshot}
-	p.status = status.Input{Controller: r.Reader.Controller, Gateway: snapshot.Gateway}
+	p.status = status.Input{Controller: r.Reader.Controller, Gateway: snapshot.Gateway, ListenerSets: snapshot.ListenerSets}
 	if !snapshot.Gateway.DeletionTimestamp.IsZero() || !r.Reader.Selects(snapshot.Class) {
 		return r.remove(ctx, p)
 	}
@@ -232,6 +232,7 @@ func (r *GatewayReconciler) superseded(ctx context.Context, p *pass, working dig
 // remove takes everything of a Gateway out of the cloud, and then releases the Gateway. The finalizer goes only after an
 // observation that found nothing.
 func (r *GatewayReconciler) remove(ctx context.Context, p *pass) (ctrl.Result, error) {
+	// A cascade takes everything: it looks at all that there is, also what the witness of ObserveSince could miss.
 	r.memory.doubt(p.key)
 	// Deletion looks at what there is: it works from ERROR too.
 	r.memory.take(p.key, p.snapshot.Gateway.UID, r.Clock.Now())
@@ -251,13 +252,13 @@ func (r *GatewayReconciler) remove(ctx context.Context, p *pass) (ctrl.Result, e
 	return ctrl.Result{}, r.release(ctx, p.key)
 }
 
-// release takes our marks off a Gateway that has nothing in the cloud, and off its routes.
+// release takes our marks off a Gateway that has nothing in the cloud, and off its ListenerSets and routes.
 func (r *GatewayReconciler) release(ctx context.Context, key types.NamespacedName) error {
-	routes, err := r.Reader.Routes(ctx, key)
+	sets, routes, err := r.Reader.Attached(ctx, key)
 	if err != nil {
 		return err
 	}
-	if err := r.Writer.ReleaseRoutes(ctx, key, routes); err != nil {
+	if err := errors.Join(r.Writer.ReleaseRoutes(ctx, key, sets, routes), r.Writer.ReleaseListenerSets(ctx, sets)); err != nil {
 		return err
 	}
 	r.memory.forget(key)
