@@ -280,7 +280,7 @@ func TestSecrets_neverShowInErrors(t *testing.T) {
 			t.Fatalf("%d: %v", status, err)
 		}
 		for _, text := range []string{err.Error(), fmt.Sprintf("%+v", err), fmt.Sprintf("%#v", err), fmt.Sprintf("%+v", have), fmt.Sprintf("%+v", plan.Diff(want, have))} {
-			for _, secret := range []string{payload[:40], base64.StdEncoding.EncodeToString(key)[8:40], hex.EncodeToString(key)[16:48], strings.Trim(fmt.Sprint(key[20:30]), "[]")} {
+			for _, secret := range []string{payload[:40], base64.StdEncoding.EncodeToString(key)[8:40], hex.EncodeToString(key)[16:48], strings.Trim(fmt.Sprintf("%d", key[20:30]), "[]")} {
 				if strings.Contains(text, secret) {
 					t.Errorf("%d: %s", status, text)
 				}

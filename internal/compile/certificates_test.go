@@ -82,10 +82,6 @@ func (a *authority) newAuthority(name string) *authority {
 	}), key}
 }
 
-func names(dns ...string) func(*x509.Certificate) {
-	return func(x *x509.Certificate) { x.DNSNames = dns }
-}
-
 func pemOf(blockType string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: blockType, Bytes: der})
 }

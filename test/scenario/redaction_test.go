@@ -105,7 +105,7 @@ func formsOf(text []byte) []string {
 		return nil
 	}
 	der := block.Bytes[len(block.Bytes)/2:]
-	forms := []string{hex.EncodeToString(der)[:32], strings.ToUpper(hex.EncodeToString(der)[:32]), strings.Trim(fmt.Sprint(der[:12]), "[]")}
+	forms := []string{hex.EncodeToString(der)[:32], strings.ToUpper(hex.EncodeToString(der)[:32]), strings.Trim(fmt.Sprintf("%d", der[:12]), "[]")}
 	// A base64 text that does not begin here may be shifted by one or two bytes.
 	for shift := range 3 {
 		forms = append(forms, base64.StdEncoding.EncodeToString(der[shift:shift+24]), base64.RawURLEncoding.EncodeToString(der[shift:shift+24]))
