@@ -322,4 +322,6 @@ func (w *world) news() string {
 var uuid = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
 
 // anonymous replaces the ids in a text: they say nothing to a reader.
-func anonymous(text string) string { return contentAddress.ReplaceAllString(uuid.ReplaceAllString(text, "<id>"), "$1-<hash>") }
+func anonymous(text string) string {
+	return contentAddress.ReplaceAllString(uuid.ReplaceAllString(text, "<id>"), "$1-<hash>")
+}
