@@ -371,3 +371,82 @@ func leafLast(s *corev1.Secret) [][]byte {
 	}
 	return all
 }
+
+// HAProxy chooses certificates as the compiler computes it: for each kind of key the exact name before the wildcard, of both kinds what the
+// client can use, and the default certificate of the port for everything else. What it could not tell apart is refused.
+func TestTLS_certificatesAreChosenAsComputed(t *testing.T) {
+	g := newGround(t)
+	infra := g.namespace("e2e-sni", map[string]string{"e2e": "yes"})
+	g.echo(infra, "web", 1)
+	ca := newAuthority(g, "e2e root", nil)
+	roots := x509.NewCertPool()
+	roots.AddCert(ca.certificate)
+	secrets := map[string]*corev1.Secret{
+		"any":       ca.leaf(g, newECDSA(g), "any.example"),
+		"wild":      ca.leaf(g, newECDSA(g), "*.sni.test"),
+		"exact":     ca.leaf(g, newECDSA(g), "exact.sni.test"),
+		"pair-rsa":  ca.leaf(g, newRSA(g), "pair.other.test"),
+		"pair-wild": ca.leaf(g, newECDSA(g), "*.other.test"),
+		"thief":     ca.leaf(g, newECDSA(g), "thief.test", "exact.sni.test"),
+	}
+	objects := []client.Object{}
+	for name, s := range secrets {
+		objects = append(objects, named(s, infra, name))
+	}
+	pair := httpsListener("pair", "pair.other.test", "pair-rsa")
+	pair.TLS.CertificateRefs = append(pair.TLS.CertificateRefs, gwv1.SecretObjectReference{Name: "pair-wild"})
+	gw := gateway(infra, "sni", httpsListener("wild", "*.sni.test", "wild"), httpsListener("exact", "exact.sni.test", "exact"), pair,
+		httpsListener("any", "", "any"), httpsListener("thief", "thief.test", "thief"))
+	r := route(infra, "web", gw, nil, rule(nil, backend("web", 1)))
+	for _, o := range append(objects, gw, r) {
+		g.apply(o)
+	}
+	public := g.programmed(gw)
+	if c := g.listenerCondition(gw, "thief", gwv1.ListenerConditionAccepted); c == nil || c.Reason != string(gwv1.ListenerReasonUnsupportedValue) {
+		t.Errorf("listener thief says %+v", c)
+	}
+	if c := g.listenerCondition(gw, "exact", gwv1.ListenerConditionOverlappingTLSConfig); c == nil || c.Status != metav1.ConditionTrue {
+		t.Errorf("listener exact says %+v", c)
+	}
+	g.expect(g.tlsClient(g.outside, "exact.sni.test", roots), "https://"+public+"/", "exact.sni.test", "web")
+	for _, c := range []struct{ server, want, rsa string }{
+		{server: "exact.sni.test", want: "exact.sni.test"},
+		{server: "other.sni.test", want: "*.sni.test"},
+		{server: "two.labels.sni.test", want: "any.example"},
+		{server: "nobody.test", want: "any.example"},
+		{server: "thief.test", want: "any.example"},
+		{server: "pair.other.test", want: "*.other.test", rsa: "pair.other.test"},
+	} {
+		leaf, err := g.presentedTo(public, c.server)
+		if err != nil || leaf.DNSNames[0] != c.want {
+			t.Errorf("%s: presented %v, %v; want %s", c.server, leaf, err, c.want)
+		}
+		if c.rsa == "" {
+			continue
+		}
+		old := g.tlsClient(g.outside, c.server, roots)
+		old.Transport.(*http.Transport).TLSClientConfig.MaxVersion = tls.VersionTLS12
+		old.Transport.(*http.Transport).TLSClientConfig.CipherSuites = []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384}
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+public+"/", nil)
+		g.must(err)
+		req.Host = c.server
+		res, err := old.Do(req)
+		g.must(err)
+		_ = res.Body.Close()
+		if got := res.TLS.PeerCertificates[0].DNSNames[0]; got != c.rsa {
+			t.Errorf("%s: a client without ECDSA is presented %s, want %s", c.server, got, c.rsa)
+		}
+	}
+	// The chain comes in issuing order, whatever it was in the Secret.
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://"+public+"/", nil)
+	g.must(err)
+	req.Host = "exact.sni.test"
+	res, err := g.tlsClient(g.outside, "exact.sni.test", roots).Do(req)
+	g.must(err)
+	_ = res.Body.Close()
+	if chain := res.TLS.PeerCertificates; len(chain) != 2 || !chain[1].Equal(ca.certificate) || res.TLS.Version != tls.VersionTLS13 {
+		t.Errorf("presented are %d certificates with %x", len(res.TLS.PeerCertificates), res.TLS.Version)
+	}
+	g.delete(gw, r)
+	g.nothingLeft()
+}
