@@ -28,17 +28,13 @@ import (
 // certificatesMade is when the certificates of tests were made, and the time of snapshots.
 var certificatesMade = time.Date(2026, 3, 1, 0, 0, 0, 0, time.UTC)
 
-// rsaKeys are made once: each takes a tenth of a second and more.
-var rsaKeys = sync.OnceValue(func() []*rsa.PrivateKey {
-	var keys []*rsa.PrivateKey
-	for range 3 {
-		key, err := rsa.GenerateKey(rand.Reader, 2048)
-		if err != nil {
-			panic(err)
-		}
-		keys = append(keys, key)
+// rsaKey is made once: that takes a tenth of a second and more.
+var rsaKey = sync.OnceValue(func() *rsa.PrivateKey {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		panic(err)
 	}
-	return keys
+	return key
 })
 
 func newECDSA() *ecdsa.PrivateKey {
@@ -119,7 +115,7 @@ func (d certificateDocument) secret(t testing.TB) *corev1.Secret {
 	t.Helper()
 	var key crypto.Signer = newECDSA()
 	if d.Algorithm == "RSA" {
-		key = rsaKeys()[0]
+		key = rsaKey()
 	}
 	issued := (*authority)(nil).issue(key, func(x *x509.Certificate) {
 		x.DNSNames, x.Subject.CommonName = d.Names, d.CommonName
