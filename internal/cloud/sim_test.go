@@ -459,7 +459,7 @@ func TestForeign_policiesDoNotCountInTheOrder(t *testing.T) {
 				g.rawID("/l7policies", "l7policy", map[string]any{"listener_id": have.Listeners[0].ID, "action": "REJECT", "position": position})
 			}
 			g.sim.ResetCalls()
-			if have = g.reach(g.tree(3)); len(g.mutations(sim.Octavia)) > 0 {
+			if g.reach(g.tree(3)); len(g.mutations(sim.Octavia)) > 0 {
 				t.Errorf("nothing has changed, and yet %q", g.mutations(sim.Octavia))
 			}
 

@@ -23,7 +23,7 @@ func (w *Writer) listenerSetPatch(set *gwv1.ListenerSet, want status.ListenerSet
 	if equality.Semantic.DeepEqual(set.Status, gwv1.ListenerSetStatus{}) {
 		ops = append(ops, operation{"add", "/status", map[string]any{}})
 	}
-	conditionOps, changed := conditionsPatch("/status/conditions", set.Status.Conditions, fits(set.Status.Conditions, want.Conditions), nil, w.now())
+	conditionOps, changed := conditionsPatch(set.Status.Conditions, fits(set.Status.Conditions, want.Conditions), nil, w.now())
 	ops = append(ops, conditionOps...)
 	have := make([]gwv1.ListenerStatus, len(set.Status.Listeners))
 	for i, l := range set.Status.Listeners {
@@ -43,7 +43,7 @@ func (w *Writer) ReleaseListenerSets(ctx context.Context, sets []*gwv1.ListenerS
 	var errs []error
 	for _, set := range sets {
 		errs = append(errs, patchStatus(ctx, w, set, &gwv1.ListenerSet{}, func(set *gwv1.ListenerSet) ([]operation, []transition) {
-			ops, _ := conditionsPatch("/status/conditions", set.Status.Conditions, nil, setConditions, w.now())
+			ops, _ := conditionsPatch(set.Status.Conditions, nil, setConditions, w.now())
 			if len(set.Status.Listeners) > 0 {
 				ops = append(ops, operation{Op: "remove", Path: "/status/listeners"})
 			}

@@ -36,9 +36,10 @@ type transition struct {
 	from, to metav1.Condition
 }
 
-// conditionsPatch makes the operations that bring the conditions at path from have to want. Types in remove go; all others
+// conditionsPatch makes the operations that bring an object's conditions from have to want. Types in remove go; all others
 // stay untouched. Conditions that were observed for a newer generation than want's stay too.
-func conditionsPatch(path string, have, want []metav1.Condition, remove []string, now time.Time) (operations []operation, changed []transition) {
+func conditionsPatch(have, want []metav1.Condition, remove []string, now time.Time) (operations []operation, changed []transition) {
+	const path = "/status/conditions"
 	var missing []metav1.Condition
 	for _, w := range want {
 		i := slices.IndexFunc(have, func(c metav1.Condition) bool { return c.Type == w.Type })

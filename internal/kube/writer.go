@@ -107,7 +107,7 @@ func (w *Writer) ReleaseRoutes(ctx context.Context, key types.NamespacedName, se
 // ReleaseGateway removes our conditions, the listener statuses and the addresses from a Gateway that is not ours any more.
 func (w *Writer) ReleaseGateway(ctx context.Context, gw *gwv1.Gateway) error {
 	return patchStatus(ctx, w, gw, &gwv1.Gateway{}, func(gw *gwv1.Gateway) ([]operation, []transition) {
-		ops, _ := conditionsPatch("/status/conditions", gw.Status.Conditions, nil, gatewayConditions, w.now())
+		ops, _ := conditionsPatch(gw.Status.Conditions, nil, gatewayConditions, w.now())
 		if len(gw.Status.Listeners) > 0 {
 			ops = append(ops, operation{Op: "remove", Path: "/status/listeners"})
 		}
@@ -135,7 +135,7 @@ func (w *Writer) gatewayPatch(gw *gwv1.Gateway, want status.GatewayStatus) (ops 
 		// The CRD's default fills the status of a new Gateway, so this is rare; a patch needs something to patch.
 		ops = append(ops, operation{"add", "/status", map[string]any{}})
 	}
-	conditionOps, changed := conditionsPatch("/status/conditions", gw.Status.Conditions, fits(gw.Status.Conditions, want.Conditions), want.Remove, w.now())
+	conditionOps, changed := conditionsPatch(gw.Status.Conditions, fits(gw.Status.Conditions, want.Conditions), want.Remove, w.now())
 	ops = append(ops, conditionOps...)
 	if !want.KeepListeners {
 		listeners, more := w.mergeListeners(gw.Status.Listeners, want.Listeners)
@@ -310,7 +310,7 @@ func (w *Writer) WriteClass(ctx context.Context, class *gwv1.GatewayClass, condi
 		if equality.Semantic.DeepEqual(class.Status, gwv1.GatewayClassStatus{}) {
 			ops = append(ops, operation{"add", "/status", map[string]any{}})
 		}
-		conditionOps, changed := conditionsPatch("/status/conditions", class.Status.Conditions, fits(class.Status.Conditions, want), nil, w.now())
+		conditionOps, changed := conditionsPatch(class.Status.Conditions, fits(class.Status.Conditions, want), nil, w.now())
 		ops = append(ops, conditionOps...)
 		if !equality.Semantic.DeepEqual(class.Status.SupportedFeatures, features) {
 			ops = append(ops, operation{"add", "/status/supportedFeatures", features})
