@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 )
 
@@ -426,6 +427,14 @@ func refs[E entity](list []E) []idOnly {
 	for _, e := range list {
 		out = append(out, idOnly{e.base().ID})
 	}
+	return out
+}
+
+// unordered is how children come that have no order of their own: as the index
+// of the database has them, by id.
+func unordered[E entity](list []E) []E {
+	out := slices.Clone(list)
+	slices.SortFunc(out, func(a, b E) int { return strings.Compare(a.base().ID, b.base().ID) })
 	return out
 }
 

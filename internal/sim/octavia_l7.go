@@ -71,11 +71,11 @@ type policyView struct {
 	Rules    any    `json:"rules"`
 }
 
-func (p *policy) view() any { return policyView{p, p.ProjectID, refs(p.rules)} }
+func (p *policy) view() any { return policyView{p, p.ProjectID, refs(unordered(p.rules))} }
 
 func (p *policy) fullView() any {
 	rules := []any{}
-	for _, ru := range p.rules {
+	for _, ru := range unordered(p.rules) {
 		rules = append(rules, ru.view())
 	}
 	return policyView{p, p.ProjectID, rules}

@@ -59,16 +59,16 @@ type lbView struct {
 }
 
 func (lb *loadBalancer) view() any {
-	return lbView{lb, lb.ProjectID, refs(lb.listeners), refs(lb.pools)}
+	return lbView{lb, lb.ProjectID, refs(unordered(lb.listeners)), refs(unordered(lb.pools))}
 }
 
 // fullView is the answer of the create call: the whole tree.
 func (lb *loadBalancer) fullView() any {
 	listeners, pools := []any{}, []any{}
-	for _, l := range lb.listeners {
+	for _, l := range unordered(lb.listeners) {
 		listeners = append(listeners, l.fullView())
 	}
-	for _, p := range lb.pools {
+	for _, p := range unordered(lb.pools) {
 		pools = append(pools, p.fullView())
 	}
 	return lbView{lb, lb.ProjectID, listeners, pools}

@@ -82,7 +82,7 @@ type poolView struct {
 }
 
 func (p *pool) view() any {
-	v := poolView{p, p.ProjectID, []idOnly{{p.lb.ID}}, refs(p.usedBy()), nil, refs(p.members)}
+	v := poolView{p, p.ProjectID, []idOnly{{p.lb.ID}}, refs(p.usedBy()), nil, refs(unordered(p.members))}
 	if p.monitor != nil {
 		v.HealthMonitorID = &p.monitor.ID
 	}
@@ -102,7 +102,7 @@ func (p *pool) fullView() any {
 	if p.monitor != nil {
 		v.HealthMonitor = p.monitor.fullView()
 	}
-	for _, m := range p.members {
+	for _, m := range unordered(p.members) {
 		v.Members = append(v.Members, m.view())
 	}
 	return v
