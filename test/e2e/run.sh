@@ -33,7 +33,12 @@ cat >"$work/overlay/kustomization.yaml" <<YAML
 apiVersion: kustomize.config.k8s.io/v1beta1
 kind: Kustomization
 resources: ["$(realpath --relative-to="$work/overlay" "$root/config")"]
+components: ["$(realpath --relative-to="$work/overlay" "$root/config/components/responder")"]
 patches:
+# The tests read the metrics of the one that works.
+- target: {kind: Deployment, name: openstack-gateway-controller}
+  patch: |
+    - {op: replace, path: /spec/replicas, value: 1}
 - patch: |
     apiVersion: v1
     kind: ConfigMap
