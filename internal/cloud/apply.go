@@ -25,15 +25,16 @@ type Progress struct {
 }
 
 // Polling: an accepted write is ACTIVE after one to several seconds, a new load balancer after minutes. The next look
-// comes after a fifth of the time that has passed, so what is waited too long is about a tenth on average.
+// comes after a tenth of the time that has passed, so what is waited too long is a tenth at most. A look is the cheapest of Octavia's
+// reads, and the first comes when the pace of the load balancer lets expect something.
 const (
 	firstLook    = 400 * time.Millisecond
-	shortestWait = 250 * time.Millisecond
+	shortestWait = 100 * time.Millisecond
 	longestWait  = 10 * time.Second
 )
 
 func nextLook(waited time.Duration) time.Duration {
-	return min(max(waited/5, shortestWait), longestWait)
+	return min(max(waited/10, shortestWait), longestWait)
 }
 
 // Apply runs steps in order, one write at a time, until the plan is done, the slice is used, or superseded says that
@@ -119,9 +120,10 @@ func (c *Client) settle(ctx context.Context, have *lb.Tree, s plan.Step, deadlin
 	deleting := s.Kind == lb.KindLoadBalancer && s.Verb == plan.Delete
 	if deleting {
 		id = s.Ref.ID
+		c.pace.forget(id)
 	}
 	started := clock.Now()
-	for wait := firstLook; ; wait = nextLook(clock.Now().Sub(started)) {
+	for wait := c.pace.first(id, s); ; wait = nextLook(clock.Now().Sub(started)) {
 		if clock.Now().Add(wait).After(deadline) {
 			return max(wait, time.Second), nil
 		}
@@ -143,6 +145,7 @@ func (c *Client) settle(ctx context.Context, have *lb.Tree, s plan.Step, deadlin
 			// The delete was accepted a moment ago and does not show yet, or somebody undid it.
 			continue
 		}
+		c.pace.note(id, s, clock.Now().Sub(started))
 		have.ProvisioningStatus, have.UpdatedAt = status, now.UpdatedAt
 		if status == lb.Errored {
 			return 0, errored("load balancer", id)

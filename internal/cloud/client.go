@@ -84,6 +84,7 @@ type Client struct {
 	loading sync.Mutex
 
 	facts factsCache
+	pace  pace
 	// singly is set when the cloud was seen to break fully-populated creates.
 	singly atomic.Bool
 }

@@ -259,7 +259,7 @@ func TestListenerModel_hasOneNormalForm(t *testing.T) {
 	}
 }
 
-func TestNextLook_waitsAFifthOfTheTimePassed(t *testing.T) {
+func TestNextLook_waitsATenthOfTheTimePassed(t *testing.T) {
 	t.Parallel()
 	var waited time.Duration
 	looks := 0
@@ -267,7 +267,7 @@ func TestNextLook_waitsAFifthOfTheTimePassed(t *testing.T) {
 		waited += nextLook(waited)
 		looks++
 	}
-	if looks > 40 {
+	if looks > 70 {
 		t.Errorf("%d looks in three minutes", looks)
 	}
 	if nextLook(0) != shortestWait || nextLook(time.Hour) != longestWait {

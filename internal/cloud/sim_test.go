@@ -856,7 +856,7 @@ func TestApply_waitsLittleLongerThanOctavia(t *testing.T) {
 				t.Fatal(err)
 			}
 			took, polls := g.clock.Now().Sub(started), g.calls(sim.Octavia, "GET")-4
-			if took > pending+pending/5 || polls > 35 {
+			if took > pending+pending/9 || polls > 60 {
 				t.Errorf("%s in %d polls", took, polls)
 			}
 		})

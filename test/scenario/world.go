@@ -96,7 +96,9 @@ func newWorld(ctx context.Context, dir string, o sim.Options) (*world, error) {
 	w := &world{clock: newClock(), dir: dir, latency: new(5 * time.Second), due: map[key]time.Time{}, last: map[key]string{}}
 	var err error
 	o.Clock, o.Seed = w.clock, 1
-	o.Latency = func(sim.Op) sim.Timing { return sim.Timing{Pending: *w.latency} }
+	if o.Latency == nil {
+		o.Latency = func(sim.Op) sim.Timing { return sim.Timing{Pending: *w.latency} }
+	}
 	if w.cloud, err = sim.New(o); err != nil {
 		return nil, fmt.Errorf("starting the cloud: %w", err)
 	}
