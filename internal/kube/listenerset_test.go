@@ -60,7 +60,7 @@ func TestCluster_listenerSetsGetTheirStatus(t *testing.T) {
 	}
 	becomes(extra, "Accepted=True/ListenersNotValid Programmed=True/Programmed "+
 		"more:1 more:Accepted=True/Accepted more:Programmed=True/Programmed more:ResolvedRefs=True/ResolvedRefs more:Conflicted=False/NoConflicts "+
-		"taken:0 taken:Accepted=False/HostnameConflict taken:Programmed=False/Invalid taken:ResolvedRefs=True/ResolvedRefs taken:Conflicted=True/HostnameConflict")
+		"taken:0 taken:Accepted=False/HostnameConflict taken:Programmed=False/HostnameConflict taken:ResolvedRefs=True/ResolvedRefs taken:Conflicted=True/HostnameConflict")
 	becomes(stranger, "Accepted=False/NotAllowed Programmed=False/NotAllowed")
 	g.waitParent(r, "more", "Accepted", "True/Accepted")
 	g.eventually("attachedListenerSets", func() string {
