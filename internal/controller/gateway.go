@@ -99,6 +99,7 @@ func (r *GatewayReconciler) program(ctx context.Context, p *pass) error {
 	compiled := compile.Gateway(p.snapshot)
 	p.status.Compiled, p.status.Verdicts, p.status.Want = true, compiled.Verdicts, compiled.Tree
 	if compiled.Hold {
+		r.usesNothing(p)
 		// A change of the Gateway or of what it refers to is an event; the resync is for what is not watched.
 		p.outcome = outcome{Outcome: status.Outcome{Kind: status.UserFault}, after: r.Resync}
 		return nil

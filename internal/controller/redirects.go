@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/answer"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/compile"
@@ -23,6 +24,15 @@ type redirects struct {
 	// mu is held from the decision about a port until the Service says so, so that no port is taken from who is about to use it.
 	mu sync.Mutex
 	of map[types.NamespacedName]redirectUse
+	// begun are the Gateways for which this process may have made something.
+	begun map[types.NamespacedName]bool
+}
+
+func (r *redirects) put(key types.NamespacedName, use redirectUse) {
+	if r.of == nil {
+		r.of = map[types.NamespacedName]redirectUse{}
+	}
+	r.of[key] = use
 }
 
 type redirectUse struct {
@@ -37,6 +47,10 @@ func (r *GatewayReconciler) reserve(ctx context.Context, p *pass, compiled compi
 	r.redirects.mu.Lock()
 	defer r.redirects.mu.Unlock()
 	delete(r.redirects.of, p.key)
+	if r.redirects.begun == nil {
+		r.redirects.begun = map[types.NamespacedName]bool{}
+	}
+	r.redirects.begun[p.key] = true
 	service := kube.ResponderOf(p.snapshot)
 	if len(compiled.Redirects) == 0 || service == nil || p.snapshot.RedirectsFixed {
 		return nil
@@ -66,19 +80,26 @@ func (r *GatewayReconciler) uses(ctx context.Context, p *pass, compiled compile.
 	service := kube.ResponderOf(p.snapshot)
 	r.redirects.mu.Lock()
 	defer r.redirects.mu.Unlock()
-	if r.redirects.of == nil {
-		r.redirects.of = map[types.NamespacedName]redirectUse{}
-	}
 	use := redirectUse{uid: p.snapshot.Gateway.UID, table: compiled.Redirects}
 	if service != nil {
 		use.service = client.ObjectKeyFromObject(service)
 	}
-	r.redirects.of[p.key] = use
+	r.redirects.put(p.key, use)
 	if service == nil || p.snapshot.RedirectsFixed {
 		return
 	}
 	if err := r.collect(ctx, service); err != nil && !apierrors.IsConflict(err) {
 		ctrl.LoggerFrom(ctx).Info("ports of the responder could not be freed", "cause", err.Error())
+	}
+}
+
+// usesNothing remembers of a Gateway that is refused as a whole that it has no load balancer, if that is so. One that has keeps it, with all
+// that was known of it.
+func (r *GatewayReconciler) usesNothing(p *pass) {
+	r.redirects.mu.Lock()
+	defer r.redirects.mu.Unlock()
+	if _, known := r.redirects.of[p.key]; !known && !r.redirects.begun[p.key] && !controllerutil.ContainsFinalizer(p.snapshot.Gateway, r.finalizer()) {
+		r.redirects.put(p.key, redirectUse{uid: p.snapshot.Gateway.UID})
 	}
 }
 
@@ -117,4 +138,5 @@ func (r *GatewayReconciler) disuse(key types.NamespacedName) {
 	r.redirects.mu.Lock()
 	defer r.redirects.mu.Unlock()
 	delete(r.redirects.of, key)
+	delete(r.redirects.begun, key)
 }
