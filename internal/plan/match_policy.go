@@ -150,8 +150,10 @@ func (m *policyMatcher) hiddenUntilDone(w, h *slot, edits []edit) bool {
 	case !m.side.live || h.have.Disabled:
 		return true
 	case !h.have.HasRules():
-		// Its first rule shows it.
-		return len(edits) == 1 && w.to == h.from
+		// Its first rule shows it, unless its pool hides it.
+		pool := m.byHave[h.have.Pool]
+		hidden := h.have.Action == lb.RedirectToPool && pool != nil && pool.have.Disabled
+		return w.to == h.from && (len(edits) == 1 || hidden)
 	}
 	// Its pool hides it: until the policy gets another one, or the pool is enabled after all its policies.
 	return h.have.Action == lb.RedirectToPool

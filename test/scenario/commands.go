@@ -271,7 +271,8 @@ func another(ctx context.Context, w *world, c *command) (string, error) {
 
 func outside(_ context.Context, w *world, c *command) (string, error) {
 	path := c.arg(2)
-	if before, rest, ok := strings.Cut(path, "<"); ok {
+	for strings.Contains(path, "<") {
+		before, rest, _ := strings.Cut(path, "<")
 		name, after, _ := strings.Cut(rest, ">")
 		id, err := w.id(name)
 		if err != nil {
@@ -304,12 +305,22 @@ func outside(_ context.Context, w *world, c *command) (string, error) {
 	return "", nil
 }
 
-// id finds the Octavia object or the floating IP with a name; a floating IP's name is its address.
+// id finds the Octavia object or the floating IP with a name. A floating IP's is its address, a rule's its value, a member's its
+// address and port.
 func (w *world) id(name string) (string, error) {
 	found := ""
-	for _, collection := range []string{"loadbalancers", "listeners", "pools", "l7policies", "floatingips"} {
+	for _, collection := range []string{"loadbalancers", "listeners", "pools", "l7policies", "rules", "members", "floatingips"} {
 		for id, o := range w.cloud.Snapshot()[collection] {
-			if o["name"] != name && o["floating_ip_address"] != name {
+			called := o["name"]
+			switch collection {
+			case "floatingips":
+				called = o["floating_ip_address"]
+			case "rules":
+				called = o["value"]
+			case "members":
+				called = fmt.Sprintf("%v:%v", o["address"], o["protocol_port"])
+			}
+			if called != name {
 				continue
 			}
 			if found != "" {

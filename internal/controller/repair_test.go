@@ -1,0 +1,76 @@
+package controller
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/compile"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/kube"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/plan"
+)
+
+type recorder struct{ said []string }
+
+func (r *recorder) Eventf(_, _ runtime.Object, kind, reason, action, note string, args ...any) {
+	r.said = append(r.said, strings.Join([]string{kind, reason, action, fmt.Sprintf(note, args...)}, " "))
+}
+
+// drifts reads the metric as Prometheus would.
+func drifts(t *testing.T, kind lb.Kind) float64 {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		if f.GetName() != "gateway_api_openstack_drift_total" {
+			continue
+		}
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if l.GetName() == "kind" && l.GetValue() == string(kind) {
+					return m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return 0
+}
+
+func TestTellDrift_countsEachStepByKind(t *testing.T) {
+	events := &recorder{}
+	r := &GatewayReconciler{Writer: &kube.Writer{Events: kube.NewEvents(events)}}
+	todo := plan.Plan{Steps: []plan.Step{
+		{Verb: plan.Update, Kind: lb.KindRule, Ref: plan.Ref{Key: "PATH"}, Reason: "not as wanted"},
+		{Verb: plan.Update, Kind: lb.KindRule}, {Verb: plan.Update, Kind: lb.KindMembers},
+	}}
+	rules, members := drifts(t, lb.KindRule), drifts(t, lb.KindMembers)
+	p := &pass{snapshot: compile.Snapshot{Gateway: &gwv1.Gateway{}}}
+
+	r.tellDrift(p, todo) // The wish is new: the steps are its.
+	if len(events.said) > 0 || drifts(t, lb.KindRule) != rules {
+		t.Errorf("a new wish is told as drift: %q", events.said)
+	}
+	p.drift = true
+	r.tellDrift(p, plan.Plan{})
+	if len(events.said) > 0 {
+		t.Errorf("nothing to do is told as drift: %q", events.said)
+	}
+	r.tellDrift(p, todo)
+	if got := drifts(t, lb.KindRule) - rules; got != 2 {
+		t.Errorf("%v rules counted", got)
+	}
+	if got := drifts(t, lb.KindMembers) - members; got != 1 {
+		t.Errorf("%v sets of members counted", got)
+	}
+	if len(events.said) != 1 || !strings.HasPrefix(events.said[0], corev1.EventTypeWarning+" Drift Restore ") || !strings.Contains(events.said[0], "3 steps") {
+		t.Errorf("told %q", events.said)
+	}
+}
