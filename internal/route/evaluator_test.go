@@ -179,6 +179,7 @@ func TestRoute_matchesLikeHAProxy(t *testing.T) {
 		{"everything matches a target without path", []lb.Rule{everything}, get("h", "*"), true},
 		{"a target without path has no slash", []lb.Rule{{Type: lb.RulePath, Compare: lb.StartsWith, Value: "/"}}, get("h", "*"), false},
 		{"an absolute target has a path", []lb.Rule{prefix("^/a(/|$)")}, get("h", "http://h/a/b?x"), true},
+		{"an absolute target without path has one", []lb.Rule{{Type: lb.RulePath, Compare: lb.EqualTo, Value: "/"}}, get("h", "http://h"), true},
 		{"and its authority is no part of it", []lb.Rule{prefix("^/h")}, get("h", "http://h/a"), false},
 		{"nothing", []lb.Rule{not(everything)}, get("h", "/"), false},
 

@@ -32,10 +32,13 @@ func pathAndQuery(target string) string {
 	if strings.HasPrefix(target, "/") {
 		return target
 	}
-	if _, rest, found := strings.Cut(target, "://"); found {
-		if slash := strings.IndexByte(rest, '/'); slash >= 0 {
-			return rest[slash:]
-		}
+	_, rest, absolute := strings.Cut(target, "://")
+	switch slash := strings.IndexByte(rest, '/'); {
+	case absolute && slash >= 0:
+		return rest[slash:]
+	case absolute:
+		// HAProxy adds it.
+		return "/"
 	}
 	return ""
 }
