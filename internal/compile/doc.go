@@ -6,7 +6,7 @@
 //	listener.go    Gateway listeners, conflicts, ports      tls.go         what HTTPS listeners need
 //	certificate.go Secrets as a TLS server reads them         sni.go         which certificate HAProxy presents
 //	clientca.go    CAs of client certificates               tlsoptions.go  versions and ALPN
-//	listenerset.go ListenerSets and their status
+//	listenerset.go ListenerSets and their status            ambiguity.go   regular expressions that cost too much
 //	attach.go      parentRefs, allowedRoutes, hostnames     rule.go        routes, rules, what is refused, route status
 //	hostname.go    nested hostnames                         path.go, header.go, regex.go   one match each
 //	encode.go      the only way for values into rules       precedence.go  the one total order

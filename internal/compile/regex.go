@@ -3,7 +3,6 @@ package compile
 import (
 	"fmt"
 	"regexp/syntax"
-	"slices"
 	"strings"
 )
 
@@ -14,12 +13,8 @@ func parseRegex(expression string) (string, error) {
 	if expression == "" {
 		return "", fmt.Errorf("regular expression is empty")
 	}
-	parsed, err := syntax.Parse(expression, syntax.Perl)
-	if err != nil {
+	if _, err := syntax.Parse(expression, syntax.Perl); err != nil {
 		return "", fmt.Errorf("regular expression is not valid RE2 syntax")
-	}
-	if explosive(parsed, false) {
-		return "", fmt.Errorf("regular expression repeats a repetition, which can take exponential time: write it without")
 	}
 	var b strings.Builder
 	b.WriteString("(?:")
@@ -79,6 +74,9 @@ func parseRegex(expression string) (string, error) {
 			writeRegexByte(&b, c)
 		}
 	}
+	if explosive(expression) {
+		return "", fmt.Errorf("regular expression repeats something that matches one text in several ways, which can take exponential time: write it without")
+	}
 	b.WriteString(")$")
 	return b.String(), nil
 }
@@ -113,55 +111,4 @@ func alphanumeric(c byte) bool {
 
 func hex(c byte) bool {
 	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
-}
-
-// explosive says whether an unbounded repetition has another one inside that it is not kept apart from. PCRE backtracks: such
-// expressions let one request take all of the load balancer's time. (?:/[^/]+)* is fine: each turn begins with a
-// character that occurs nowhere else in it.
-func explosive(r *syntax.Regexp, inside bool) bool {
-	repeats := r.Op == syntax.OpStar || r.Op == syntax.OpPlus || r.Op == syntax.OpRepeat && (r.Max < 0 || r.Max > 8)
-	if repeats && inside {
-		return true
-	}
-	if repeats {
-		inside = !delimited(r.Sub[0])
-	}
-	for _, sub := range r.Sub {
-		if explosive(sub, inside) {
-			return true
-		}
-	}
-	return false
-}
-
-// delimited says whether r begins with a literal character that the rest of it cannot match.
-func delimited(r *syntax.Regexp) bool {
-	for r.Op == syntax.OpCapture {
-		r = r.Sub[0]
-	}
-	if r.Op != syntax.OpConcat || r.Sub[0].Op != syntax.OpLiteral || r.Sub[0].Flags&syntax.FoldCase != 0 {
-		return false
-	}
-	first := r.Sub[0].Rune
-	if slices.Contains(first[1:], first[0]) {
-		return false
-	}
-	return !slices.ContainsFunc(r.Sub[1:], func(sub *syntax.Regexp) bool { return matchesRune(sub, first[0]) })
-}
-
-// matchesRune says whether c may be part of what r matches.
-func matchesRune(r *syntax.Regexp, c rune) bool {
-	switch r.Op {
-	case syntax.OpLiteral:
-		return slices.Contains(r.Rune, c)
-	case syntax.OpCharClass:
-		for i := 0; i+1 < len(r.Rune); i += 2 {
-			if r.Rune[i] <= c && c <= r.Rune[i+1] {
-				return true
-			}
-		}
-	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:
-		return true
-	}
-	return slices.ContainsFunc(r.Sub, func(sub *syntax.Regexp) bool { return matchesRune(sub, c) })
 }
