@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Runs the end-to-end tests on the real stack: brings it up if it is down, installs the controller as users do (kustomize base,
 # Deployment, Secret with clouds.yaml, its own ServiceAccount) with its static binary standing for the image, and runs the test
-# binary inside the stack's network. Arguments go to the test binary, for example -test.run TestHTTP.
+# binary inside the stack's network. Arguments go to the test binary, for example -test.run TestHTTP. GATEWAY_API_OPENSTACK_E2E_SEED (or "random"), _GATEWAYS, _REQUESTS, _CHANGES and
+# _LOAD say what the tests draw and how much of it.
 set -euo pipefail
-here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
-root=$(cd "$here/../.." && pwd)
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$root/test/stack/kubernetes/env.sh"
 need_root
 cd "$root"
@@ -56,7 +56,7 @@ sed '/^  stack-admin:/,$d' "$OS_CLIENT_CONFIG_FILE" |
 
 say "tests"
 code=0
-(cd "$here" && KUBECONFIG=$KUBECONFIG_ADMIN in_ns "$CP" "$work/e2e.test" -test.v -test.timeout 40m "$@") || code=$?
+(cd "$root/test/e2e" && KUBECONFIG=$KUBECONFIG_ADMIN in_ns "$CP" "$work/e2e.test" -test.v -test.timeout 40m "$@") || code=$?
 if [ "$code" != 0 ]; then
 	echo "--- the controller's log" >&2
 	"$kubectl" -n gateway-api-openstack-system logs deployment/openstack-gateway-controller --tail=60 >&2 || true
