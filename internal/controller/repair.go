@@ -42,6 +42,6 @@ func (r *GatewayReconciler) tellDrift(p *pass, todo plan.Plan) {
 	}
 	first := todo.Steps[0]
 	r.Writer.Events.Warning(p.snapshot.Gateway, "Drift", "Restore", fmt.Sprintf(
-		"Somebody changed the load balancer in the cloud; it is restored in %d steps, the first: %s %s %s (%s).",
+		"Somebody changed the load balancer in the cloud; steps to restore it: %d, the first: %s %s %s (%s).",
 		len(todo.Steps), first.Verb, first.Kind, first.Ref.Key, first.Reason))
 }
