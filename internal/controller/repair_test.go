@@ -70,7 +70,7 @@ func TestTellDrift_countsEachStepByKind(t *testing.T) {
 	if got := drifts(t, lb.KindMembers) - members; got != 1 {
 		t.Errorf("%v sets of members counted", got)
 	}
-	if len(events.said) != 1 || !strings.HasPrefix(events.said[0], corev1.EventTypeWarning+" Drift Restore ") || !strings.Contains(events.said[0], "3 steps") {
+	if len(events.said) != 1 || !strings.HasPrefix(events.said[0], corev1.EventTypeWarning+" Drift Restore ") || !strings.Contains(events.said[0], "restore it: 3,") {
 		t.Errorf("told %q", events.said)
 	}
 }
