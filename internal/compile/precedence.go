@@ -31,6 +31,27 @@ func (m match) disjoint(o match) bool {
 	return false
 }
 
+// identity is equal for equal matches only.
+func (m match) identity() string {
+	var b strings.Builder
+	for _, h := range m.hosts {
+		b.WriteString(string(h))
+		b.WriteByte(' ')
+	}
+	b.WriteByte(byte('0' + m.path.kind))
+	b.WriteString(m.path.value)
+	for _, h := range m.headers {
+		b.WriteByte('\n')
+		b.WriteString(h.name)
+		if h.exact {
+			b.WriteByte('=')
+		}
+		b.WriteByte(' ')
+		b.WriteString(h.pattern)
+	}
+	return b.String()
+}
+
 // entry is one match of one rule on one listener, for hostnames of one class; or a listener's barrier. It forwards to pool, or it has
 // redirects, which together take all of its requests.
 type entry struct {

@@ -62,7 +62,17 @@ func (c *compiler) attempt(f *frontend, byListener map[*listener][]*attachment) 
 	}
 	slices.SortFunc(entries, compareEntries)
 	forwards := newForwards()
+	seen := make(map[string]bool, len(entries))
 	for _, e := range entries {
+		if e.rule != nil {
+			// Whoever comes second with the same match gets no request. So it needs no policy, and a route that is made under a new name
+			// before it is deleted under the old one changes nothing.
+			id := e.identity()
+			if seen[id] {
+				continue
+			}
+			seen[id] = true
+		}
 		if e.pool == nil {
 			if why := c.redirect(p, e, forwards); why != nil {
 				owners[e].faults[e.rule] = why

@@ -302,6 +302,25 @@ func TestGateway_staysAsItIsOnceItsRedirectsHavePorts(t *testing.T) {
 	})
 }
 
+func TestGateway_sameRouteUnderASecondNameChangesNothing(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := someSnapshot(t)
+		result := compile.Gateway(s)
+		if refused, complete := refusalsOf(result); !complete || len(refused) > 0 {
+			t.Skip("the second may be served where the first was refused before others were")
+		}
+		want := result.Tree
+		second := rapid.SampledFrom(s.HTTPRoutes).Draw(t, "route").DeepCopy()
+		second.Name = "z"
+		second.CreationTimestamp = metav1.NewTime(time.Unix(3, 0))
+		s.HTTPRoutes = append(slices.Clone(s.HTTPRoutes), second)
+		if got := compile.Gateway(s).Tree; !reflect.DeepEqual(got, want) {
+			t.Fatalf("the tree is\n%+v\nand was\n%+v", got, want)
+		}
+	})
+}
+
 func TestGateway_namesWhatExistsAndKeepsLimits(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
