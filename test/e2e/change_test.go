@@ -90,13 +90,13 @@ var kinds = []struct {
 	name   string
 	atMost string
 }{
-	{"path", "1, 2 when it moves"}, {"host", "1, 2 when it moves"}, {"header value", "1, 2 when it moves"}, {"backend", "1"}, {"weights", "1"}, {"add a rule", "4"},
+	{"path", "1, 2 when it moves"}, {"host", "1, 2 when it moves"}, {"header value", "2: it is two conditions"}, {"backend", "1"}, {"weights", "1"}, {"add a rule", "4"},
 	{"delete a rule", "1"}, {"swap two rules", "1"}, {"rename a route", "0"}, {"beside a redirect", ""},
 }
 
 // twenty are 8 routes with 20 rules: some with one rule, so that a change of it is one of one policy.
 func (s site) twenty(d dice, gw *gwv1.Gateway) []*gwv1.HTTPRoute {
-	names := slices.Concat(s.backends[s.namespaces[0]])
+	names := s.backends[s.namespaces[0]]
 	prefix, exact := gwv1.PathMatchPathPrefix, gwv1.PathMatchExact
 	to := func() gwv1.HTTPBackendRef { return backend(pick(d, names), 1) }
 	one := func(m ...gwv1.HTTPRouteMatch) gwv1.HTTPRouteRule { return rule(m[:1], to()) }
@@ -104,19 +104,20 @@ func (s site) twenty(d dice, gw *gwv1.Gateway) []*gwv1.HTTPRoute {
 		return gwv1.HTTPRouteRule{Matches: []gwv1.HTTPRouteMatch{m}, Filters: []gwv1.HTTPRouteFilter{{Type: gwv1.HTTPRouteFilterRequestRedirect,
 			RequestRedirect: &gwv1.HTTPRequestRedirectFilter{Hostname: new(gwv1.PreciseHostname(hostname)), StatusCode: new(301)}}}}
 	}
-	make := func(name, host string, rules ...gwv1.HTTPRouteRule) *gwv1.HTTPRoute {
+	on := func(name, host string, rules ...gwv1.HTTPRouteRule) *gwv1.HTTPRoute {
 		return route(s.namespaces[0], name, gw, []gwv1.Hostname{gwv1.Hostname(host)}, rules...)
 	}
 	return []*gwv1.HTTPRoute{
-		make("single-0", "h0.test", one(path(prefix, "/a"))),
-		make("single-1", "h1.test", one(path(exact, "/b"))),
-		make("single-2", "*.w.test", one(path(prefix, "/a"))),
-		make("header", "h3.test", one(path(prefix, "/", "x-v", "v1")), one(path(prefix, "/a", "x-v", "v2")), one(path(prefix, "/"))),
-		make("paths", "h4.test", one(path(prefix, "/a")), one(path(prefix, "/a/b")), one(path(exact, "/a")), one(path(prefix, "/c/a"))),
-		make("shop", "x.w.test", one(path(prefix, "/a/b")), one(path(prefix, "/", "x-v", "v1")), one(path(prefix, "/", "x-u", "v1")),
-			rule([]gwv1.HTTPRouteMatch{path(prefix, "/c")}, backend(names[0], 2), backend(names[1], 1))),
-		make("split", "h6.test", rule(nil, backend(names[0], 3), backend(names[1], 1))),
-		make("redirect", "h7.test", one(path(prefix, "/a")), away(path(prefix, "/"), "away.test"), away(path(prefix, "/c"), "c.test"), one(path(exact, "/c/a"))),
+		on("single-0", "h0.test", one(path(prefix, "/a"))),
+		on("single-1", "h1.test", one(path(exact, "/b"))),
+		on("single-2", "*.w.test", one(path(prefix, "/a"))),
+		on("header", "h3.test", one(path(prefix, "/", "x-v", "v1")), one(path(prefix, "/a", "x-v", "v2")), one(path(prefix, "/"))),
+		on("paths", "h4.test", one(path(prefix, "/a")), one(path(prefix, "/a/b")), one(path(exact, "/a")), one(path(prefix, "/c/a"))),
+		on("shop", "x.w.test", one(path(prefix, "/a/b")), one(path(prefix, "/d")), rule([]gwv1.HTTPRouteMatch{path(prefix, "/c")}, backend(names[0], 2), backend(names[1], 1))),
+		// Of these two the order in the route decides.
+		on("ties", "h5.test", rule([]gwv1.HTTPRouteMatch{path(prefix, "/", "x-v", "v1")}, backend(names[0], 1)), rule([]gwv1.HTTPRouteMatch{path(prefix, "/", "x-u", "v1")}, backend(names[1], 1))),
+		on("split", "h6.test", rule(nil, backend(names[0], 3), backend(names[1], 1))),
+		on("redirect", "h7.test", one(path(prefix, "/a")), away(path(prefix, "/"), "away.test"), away(path(prefix, "/c"), "c.test"), one(path(exact, "/c/a"))),
 	}
 }
 
@@ -205,7 +206,7 @@ func (e *editor) draw(kind string, r *gwv1.HTTPRoute, i int) (edit, bool) {
 		h := &one.Matches[0].Headers[0]
 		was := h.Value
 		h.Value = to
-		return spec(-1, "rule %d, %s from %s to %s", i, h.Name, was, to)
+		return spec(2, "rule %d, %s from %s to %s", i, h.Name, was, to)
 	case "backend":
 		to := pick(e.dice, e.backends[r.Namespace])
 		if len(one.BackendRefs) != 1 || string(one.BackendRefs[0].Name) == to {
@@ -225,7 +226,7 @@ func (e *editor) draw(kind string, r *gwv1.HTTPRoute, i int) (edit, bool) {
 		one.BackendRefs[0].Weight, one.BackendRefs[1].Weight = &a, &b
 		return spec(-1, "rule %d to %d and %d", i, a, b)
 	case "add a rule":
-		if len(r.Spec.Rules) > 5 {
+		if len(r.Spec.Rules) > 5 || strings.HasPrefix(r.Name, "ties") {
 			return edit{}, false
 		}
 		m := path(gwv1.PathMatchPathPrefix, pick(e.dice, editPaths))
@@ -239,16 +240,15 @@ func (e *editor) draw(kind string, r *gwv1.HTTPRoute, i int) (edit, bool) {
 		r.Spec.Rules = slices.Delete(r.Spec.Rules, i, i+1)
 		return spec(2, "rule %d", i)
 	case "swap two rules":
-		k := e.IntN(len(r.Spec.Rules))
-		if i == k {
+		if !strings.HasPrefix(r.Name, "ties") || len(r.Spec.Rules) != 2 || r.Spec.Rules[0].BackendRefs[0].Name == r.Spec.Rules[1].BackendRefs[0].Name {
 			return edit{}, false
 		}
-		r.Spec.Rules[i], r.Spec.Rules[k] = r.Spec.Rules[k], r.Spec.Rules[i]
-		return spec(1, "%d and %d", i, k)
+		slices.Reverse(r.Spec.Rules)
+		return spec(1, "which of two headers comes first")
 	case "rename a route":
 		e.renamed++
-		young := route(r.Namespace, fmt.Sprintf("%s-%d", strings.SplitN(r.Name, "-r", 2)[0], e.renamed), &gwv1.Gateway{}, nil)
-		young.Name = strings.Replace(young.Name, "-", "-r", 1)
+		name, _, _ := strings.Cut(r.Name, "-renamed-")
+		young := &gwv1.HTTPRoute{ObjectMeta: metav1.ObjectMeta{Namespace: r.Namespace, Name: fmt.Sprintf("%s-renamed-%d", name, e.renamed)}}
 		young.Spec = *r.Spec.DeepCopy()
 		return edit{what: r.Name + " to " + young.Name, atMost: -1, steps: []func(*ground){
 			func(g *ground) { g.apply(young) },
@@ -447,7 +447,9 @@ func (j *judge) draw(d dice) question {
 			q.Headers = append(q.Headers, [2]string{string(h.Name), h.Value})
 		}
 	}
-	switch d.IntN(8) {
+	switch d.IntN(9) {
+	case 3:
+		q.Headers = append(q.Headers[:0:0], [2]string{"x-v", "v1"}, [2]string{"x-u", "v1"})
 	case 0:
 		q.Target = pick(d, editPaths) + pick(d, []string{"", "/x"})
 	case 1:
