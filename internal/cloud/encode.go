@@ -140,7 +140,17 @@ func poolAttributes(owner lb.Owner, p *lb.Pool) attributes {
 		"tags":           tags(owner, lb.KindPool, p.Key, p.Tags),
 		"admin_state_up": !p.Disabled,
 		"lb_algorithm":   p.Algorithm,
+
+		"session_persistence": persistence(p.Persistence),
 	}
+}
+
+// persistence is null for none: that is how Octavia takes it away.
+func persistence(p lb.Persistence) any {
+	if p == "" {
+		return nil
+	}
+	return attributes{"type": p}
 }
 
 // memberAttributes is always the whole member: what a batch update leaves out falls back to Octavia's default.

@@ -257,12 +257,14 @@ func TestDo_everyKindOfStep(t *testing.T) {
 	l.ConnectionLimit = 500
 	want.Listeners = append(want.Listeners, lb.Listener{Meta: lb.Meta{Key: "http/8080", Name: "http/8080"}, Protocol: lb.HTTP, Port: 8080, DefaultPool: "r02",
 		Policies: []lb.Policy{{Meta: lb.Meta{Key: "r00", Name: "r00"}, Action: lb.Reject, Rules: []lb.Rule{{Type: lb.RuleHost, Compare: lb.EqualTo, Value: "no"}}}}})
-	want.Pools[1].Algorithm = "LEAST_CONNECTIONS"
+	want.Pools[1].Algorithm, want.Pools[1].Persistence = "LEAST_CONNECTIONS", lb.HTTPCookie
 	want.Pools[1].Monitor = &lb.Monitor{Type: "HTTP", Delay: 6, Timeout: 4, MaxRetries: 3, MaxRetriesDown: 3, HTTPMethod: "GET", URLPath: "/h", ExpectedCodes: "200"}
 	want.Pools[2].Monitor = nil
 	want.Pools[2].Members = []lb.Member{{Name: "n1", Address: "10.0.0.5", Port: 30002, Weight: 7}, {Name: "n2", Address: "10.0.0.6", Port: 30002, Weight: 1}}
 	want.Pools = want.Pools[1:]
 	want.FloatingIP = nil
+	g.reach(want)
+	want.Pools[0].Persistence = ""
 	g.reach(want)
 
 	g.reach(g.tree(1))

@@ -196,8 +196,11 @@ func (w wireRule) model() lb.Rule {
 
 type wirePool struct {
 	wireMeta
-	Protocol        lb.Protocol  `json:"protocol"`
-	Algorithm       string       `json:"lb_algorithm"`
+	Protocol    lb.Protocol `json:"protocol"`
+	Algorithm   string      `json:"lb_algorithm"`
+	Persistence *struct {
+		Type lb.Persistence `json:"type"`
+	} `json:"session_persistence"`
 	HealthMonitorID string       `json:"healthmonitor_id"`
 	LoadBalancers   []wireRef    `json:"loadbalancers"`
 	Members         []wireMember `json:"members"`
@@ -205,7 +208,11 @@ type wirePool struct {
 }
 
 func (w wirePool) model() lb.Pool {
-	return lb.Pool{Meta: w.wireMeta.model(), Protocol: w.Protocol, Algorithm: w.Algorithm}
+	p := lb.Pool{Meta: w.wireMeta.model(), Protocol: w.Protocol, Algorithm: w.Algorithm}
+	if w.Persistence != nil {
+		p.Persistence = w.Persistence.Type
+	}
+	return p
 }
 
 type wireMember struct {

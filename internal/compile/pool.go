@@ -22,8 +22,9 @@ const (
 // pool is one set of members, shared by all rules that want the same.
 type pool struct {
 	// base names the backends without their weights, so that a change of weights changes members only.
-	base   string
-	shares []share
+	base        string
+	shares      []share
+	persistence lb.Persistence
 	// user is the first rule that wants the pool. It orders pools of one base.
 	user string
 	// key is base, or base#2 and so on.
@@ -46,16 +47,17 @@ func newPools(r *responder) *pools {
 }
 
 // get returns the pool of shares, which are in normal form.
-func (p *pools) get(shares []share, user string) *pool {
+func (p *pools) get(shares []share, persistence lb.Persistence, user string) *pool {
 	names := make([]string, len(shares))
 	var content strings.Builder
 	for i, s := range shares {
 		names[i] = s.backend.String()
 		fmt.Fprintf(&content, "%s=%d+", names[i], s.weight)
 	}
+	content.WriteString(string(persistence))
 	found := p.byContent[content.String()]
 	if found == nil {
-		found = &pool{base: strings.Join(names, "+"), shares: shares, user: user}
+		found = &pool{base: strings.Join(names, "+"), shares: shares, persistence: persistence, user: user}
 		p.byContent[content.String()] = found
 	}
 	found.user = min(found.user, user)
@@ -91,6 +93,8 @@ func (c *compiler) pool(p *pool) lb.Pool {
 		Meta:      c.meta(lb.KindPool, p.key, services...),
 		Protocol:  lb.HTTP,
 		Algorithm: "ROUND_ROBIN",
+
+		Persistence: p.persistence,
 	}
 	if len(p.shares) == 0 {
 		return rendered

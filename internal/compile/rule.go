@@ -91,10 +91,14 @@ func (c *compiler) newRule(r *route, index int, spec *gwv1.HTTPRouteRule) *rule 
 		rule.matches = append(rule.matches, parsed)
 	}
 	rule.blocked = rule.filters(spec)
+	persistence, exact := persistenceOf(spec.SessionPersistence)
+	if !exact && rule.blocked == nil {
+		rule.blocked = unsupported("sessionPersistence is supported only as a session cookie without a name and without timeouts")
+	}
 	shares := c.shares(rule, spec.BackendRefs)
 	rule.pool = c.pools.invalidBackend
 	if slices.ContainsFunc(shares, func(s share) bool { return s.weight > 0 && s.backend.answers == 0 }) && rule.blocked == nil {
-		rule.pool = c.pools.get(normalShares(shares), fmt.Sprintf("%s/%05d", r.id, index))
+		rule.pool = c.pools.get(normalShares(shares), persistence, fmt.Sprintf("%s/%05d", r.id, index))
 	}
 	return rule
 }
@@ -143,8 +147,6 @@ func (r *rule) filters(spec *gwv1.HTTPRouteRule) *fault {
 		return unsupported("timeouts other than 0s are not supported by Octavia")
 	case spec.Retry != nil:
 		return unsupported("retry is not supported by Octavia")
-	case spec.SessionPersistence != nil:
-		return unsupported("sessionPersistence is not supported")
 	}
 	return nil
 }

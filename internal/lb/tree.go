@@ -223,11 +223,19 @@ func (r Rule) SameContent(o Rule) bool {
 	return r == o
 }
 
+// Persistence is a type of Octavia's session_persistence.
+type Persistence string
+
+// HTTPCookie persists by a session cookie that HAProxy sets.
+const HTTPCookie Persistence = "HTTP_COOKIE"
+
 // Pool is a set of members. Protocol is immutable after create.
 type Pool struct {
 	Meta      `json:",inline"`
 	Protocol  Protocol `json:"protocol"`
 	Algorithm string   `json:"algorithm"`
+	// Persistence keeps a client on the member that it got first; "" does not.
+	Persistence Persistence `json:"persistence,omitempty"`
 	// Members are sorted by address, then port, which is also their identity.
 	Members []Member `json:"members,omitempty"`
 	Monitor *Monitor `json:"monitor,omitempty"`

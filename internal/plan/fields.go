@@ -51,6 +51,8 @@ var poolSetters = setters[lb.Pool]{
 	"lb_algorithm":   func(to, from *lb.Pool) { to.Algorithm = from.Algorithm },
 	"name":           func(to, from *lb.Pool) { to.Name = from.Name },
 	"tags":           func(to, from *lb.Pool) { to.Tags, to.Key = from.Tags, from.Key },
+
+	"session_persistence": func(to, from *lb.Pool) { to.Persistence = from.Persistence },
 }
 
 var monitorSetters = setters[lb.Monitor]{

@@ -265,6 +265,8 @@ func parsePool(t *testing.T, fields []string) lb.Pool {
 			pool.Monitor.Type = value
 		case name == "delay":
 			pool.Monitor.Delay = number(t, value)
+		case name == "persistence":
+			pool.Persistence = lb.HTTPCookie
 		case name == "algorithm":
 			pool.Algorithm = value
 		case name == "subnet":

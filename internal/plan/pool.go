@@ -62,7 +62,7 @@ func poolContent(pool *lb.Pool) string {
 		monitor = *m
 		monitor.ID, monitor.Name, monitor.Tags, monitor.ProvisioningStatus = "", "", nil, ""
 	}
-	return fmt.Sprintf("%q %q %+v %+v", pool.Protocol, pool.Algorithm, monitor, memberContents(pool.Members))
+	return fmt.Sprintf("%q %q %q %+v %+v", pool.Protocol, pool.Algorithm, pool.Persistence, monitor, memberContents(pool.Members))
 }
 
 // memberContents is what we own of members, in a fixed order.
@@ -124,6 +124,10 @@ func (c *change) updatePool(pc *poolChange, group bool) {
 		after.Algorithm = want.Algorithm
 		fields = append(fields, "lb_algorithm")
 	}
+	if want.Persistence != have.Persistence {
+		after.Persistence = want.Persistence
+		fields = append(fields, "session_persistence")
+	}
 	if pc.relabel {
 		// Members come before: a pool that is named after backends has them.
 		after.Key, after.Name, after.Tags = pc.key, want.Name, want.Tags
@@ -132,6 +136,7 @@ func (c *change) updatePool(pc *poolChange, group bool) {
 	if len(fields) == 0 {
 		return
 	}
+	slices.Sort(fields)
 	reason := notAsWanted
 	if pc.relabel {
 		reason = "the pool serves these backends now"
