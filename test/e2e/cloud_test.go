@@ -146,12 +146,31 @@ func (g *ground) members(gw *gwv1.Gateway, tag string, want int) {
 // callCounts are the requests of the controller by service and method.
 type callCounts map[string]int
 
-// calls reads the controller's own metrics.
+// calls reads how many requests the controller made from its own metrics.
 func (g *ground) calls() callCounts {
+	g.Helper()
+	counts := callCounts{}
+	g.requests("count", func(operation string, value float64) { counts[operation] += int(value) })
+	return counts
+}
+
+// writingSeconds is how long the controller's writing requests to Octavia took so far, all together.
+func (g *ground) writingSeconds() float64 {
+	g.Helper()
+	var seconds float64
+	g.requests("sum", func(operation string, value float64) {
+		if strings.HasPrefix(operation, "load-balancer ") && !strings.HasPrefix(operation, "load-balancer GET ") {
+			seconds += value
+		}
+	})
+	return seconds
+}
+
+// requests tells the controller's metric of requests to the cloud: its count or its sum of seconds, by "service METHOD path".
+func (g *ground) requests(suffix string, tell func(operation string, value float64)) {
 	g.Helper()
 	list := &corev1.PodList{}
 	g.must(g.kube.List(g.Context(), list, client.InNamespace(controllerNamespace)))
-	counts := callCounts{}
 	for i := range list.Items {
 		if !list.Items[i].DeletionTimestamp.IsZero() || list.Items[i].Status.PodIP == "" {
 			continue
@@ -164,19 +183,18 @@ func (g *ground) calls() callCounts {
 		for lines.Scan() {
 			var value float64
 			name, rest, ok := strings.Cut(lines.Text(), "{")
-			if !ok || name != "gateway_api_openstack_cloud_request_seconds_count" {
+			if !ok || name != "gateway_api_openstack_cloud_request_seconds_"+suffix {
 				continue
 			}
 			labels, number, _ := strings.Cut(rest, "} ")
 			if _, err := fmt.Sscan(number, &value); err != nil {
 				g.Fatal(err)
 			}
-			counts[label(labels, "service")+" "+label(labels, "operation")] += int(value)
+			tell(label(labels, "service")+" "+label(labels, "operation"), value)
 		}
 		g.must(lines.Err())
 		g.must(res.Body.Close())
 	}
-	return counts
 }
 
 func label(labels, name string) string {
