@@ -155,12 +155,16 @@ type loop struct {
 	writer *Writer
 	// passes counts reconciles of Gateways.
 	passes atomic.Int64
+	// running counts those that have not ended.
+	running atomic.Int64
 	// patched counts the requests that change something.
 	patched atomic.Int64
 }
 
 func (l *loop) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	l.passes.Add(1)
+	l.running.Add(1)
+	defer l.running.Add(-1)
 	s, err := l.reader.Snapshot(ctx, req.NamespacedName)
 	var parameters *ParametersError
 	switch {
@@ -383,13 +387,15 @@ func (g *ground) eventually(what string, check func() string) {
 // settled waits until the loop has been idle for a moment, and returns its counts.
 func (g *ground) settled() (passes, patches int64) {
 	g.t.Helper()
-	for {
-		passes, patches = g.loop.passes.Load(), g.loop.patched.Load()
-		time.Sleep(400 * time.Millisecond)
-		if g.loop.passes.Load() == passes {
-			return passes, patches
+	// A pass begins after the event of a write has come back, which takes its time on a busy machine.
+	for quiet := 0; quiet < 3; {
+		time.Sleep(250 * time.Millisecond)
+		quiet++
+		if now, wrote := g.loop.passes.Load(), g.loop.patched.Load(); now != passes || wrote != patches || g.loop.running.Load() > 0 {
+			passes, patches, quiet = now, wrote, 0
 		}
 	}
+	return passes, patches
 }
 
 func (g *ground) gateway(name string) *gwv1.Gateway {
