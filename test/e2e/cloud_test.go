@@ -50,6 +50,10 @@ func (g *ground) foreignLoadBalancer() string {
 		if l.ProvisioningStatus != "ACTIVE" || l.OperatingStatus != "ONLINE" {
 			return fmt.Errorf("%s, %s", l.ProvisioningStatus, l.OperatingStatus)
 		}
+		// The first heartbeats of the amphora change the children's operating statuses, each at its own time.
+		if strings.Contains(g.everythingOf(made.ID), `"operating_status":"OFFLINE"`) {
+			return errors.New("a child is still OFFLINE")
+		}
 		return nil
 	})
 	return made.ID
