@@ -180,6 +180,8 @@ func TestRoute_matchesLikeHAProxy(t *testing.T) {
 		{"a target without path has no slash", []lb.Rule{{Type: lb.RulePath, Compare: lb.StartsWith, Value: "/"}}, get("h", "*"), false},
 		{"an absolute target has a path", []lb.Rule{prefix("^/a(/|$)")}, get("h", "http://h/a/b?x"), true},
 		{"an absolute target without path has one", []lb.Rule{{Type: lb.RulePath, Compare: lb.EqualTo, Value: "/"}}, get("h", "http://h"), true},
+		{"and hides the port that needs no saying", []lb.Rule{{Type: lb.RuleHost, Compare: lb.EqualTo, Value: "h"}}, get("h:80", "http://h:80/a"), true},
+		{"but no other port", []lb.Rule{{Type: lb.RuleHost, Compare: lb.EqualTo, Value: "h"}}, get("h:8080", "http://h:8080/a"), false},
 		{"and its authority is no part of it", []lb.Rule{prefix("^/h")}, get("h", "http://h/a"), false},
 		{"nothing", []lb.Rule{not(everything)}, get("h", "/"), false},
 
@@ -221,6 +223,7 @@ func TestNew_refusesWhatBreaksTheConfiguration(t *testing.T) {
 		{toPool("p", "a", prefix("-i")), "flag"},
 		{toPool("p", "a", prefix("")), "empty"},
 		{toPool("p", "a", prefix("(")), "does not compile"},
+		{toPool("p", "a", prefix(`(a)\1`)), "does not compile"},
 		{toPool("p", "a", header("", lb.Regex, "x")), "header name"},
 		{toPool("p", "a", lb.Rule{Type: "COOKIE", Compare: lb.Regex, Value: "x"}), "not known"},
 		{toPool("p", "a", lb.Rule{Type: lb.RulePath, Compare: "LIKE", Value: "x"}), "not known"},

@@ -42,3 +42,14 @@ func pathAndQuery(target string) string {
 	}
 	return ""
 }
+
+// hostOf is the Host header. With an absolute target HAProxy takes the scheme's own port from it.
+func hostOf(r Request) string {
+	switch scheme, _, _ := strings.Cut(r.Path, "://"); strings.ToLower(scheme) {
+	case "http":
+		return strings.TrimSuffix(r.Host, ":80")
+	case "https":
+		return strings.TrimSuffix(r.Host, ":443")
+	}
+	return r.Host
+}

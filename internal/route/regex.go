@@ -36,9 +36,10 @@ func newRegex(expr string, foldCase bool) (pattern, error) {
 	if re, err := regexp.Compile(flags + latin1(expr)); err == nil {
 		return func(s string) bool { return re.MatchString(latin1(s)) }, nil
 	}
-	options := regexp2.None
+	// HAProxy compiles without captures, so that it refuses references to them.
+	var options regexp2.RegexOptions = regexp2.ExplicitCapture
 	if foldCase {
-		options = regexp2.IgnoreCase
+		options |= regexp2.IgnoreCase
 	}
 	re, err := regexp2.Compile(latin1(expr), options)
 	if err != nil {

@@ -30,8 +30,8 @@ func newView(r Request, rules int) *view {
 func (v *view) header(name string) []string {
 	if v.headers == nil {
 		v.headers = make(map[string][]string, len(v.request.Header)+1)
-		if v.request.Host != "" {
-			v.headers["host"] = elements(v.request.Host)
+		if host := hostOf(v.request); host != "" {
+			v.headers["host"] = elements(host)
 		}
 		for key, lines := range v.request.Header {
 			key = strings.ToLower(key)
