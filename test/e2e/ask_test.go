@@ -55,14 +55,14 @@ func (q question) wire() string {
 
 // request is the question as package route takes it.
 func (q question) request() router.Request {
-	r := router.Request{Port: q.Port, Path: q.Target}
-	if !q.NoHost {
-		r.Host = strings.Trim(q.Host, " \t")
+	r := router.Request{Port: q.Port, Path: q.Target, Header: map[string][]string{}}
+	if r.Host = strings.Trim(q.Host, " \t"); q.NoHost {
+		r.Host = ""
+	} else if r.Host == "" {
+		// An empty Host header is not the same as none.
+		r.Header["host"] = []string{""}
 	}
 	for _, h := range q.Headers {
-		if r.Header == nil {
-			r.Header = map[string][]string{}
-		}
 		name := strings.ToLower(h[0])
 		r.Header[name] = append(r.Header[name], strings.Trim(h[1], " \t"))
 	}

@@ -5,6 +5,7 @@ package e2e
 import (
 	"bufio"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -64,7 +65,7 @@ func TestChange_misroutesNothingUnderLoad(t *testing.T) {
 			current = j.look()
 			oracles = append(oracles, current)
 		}
-		to := j.settle(before, current)
+		to := j.settle(j.concern(before, current), current)
 		made := g.calls().since(calls).writes("load-balancer")
 		j.changed(from, to, oracles)
 		t.Logf("%2d. %s: %d calls, %v", i+1, edit.what, made, to.Sub(from).Round(100*time.Millisecond))
@@ -156,12 +157,31 @@ func (e *editor) next(routes []*gwv1.HTTPRoute) edit {
 		for range 50 {
 			r := pick(e.dice, routes).DeepCopy()
 			i := e.IntN(len(r.Spec.Rules))
-			if found, ok := e.draw(kind, r, i); ok {
+			if found, ok := e.draw(kind, r, i); ok && !twice(routes, r) {
 				found.kind, found.what = kind, fmt.Sprintf("%s: %s", kind, found.what)
 				return found
 			}
 		}
 	}
+}
+
+// twice says whether two rules would have the same match once r is changed. The second would be without effect, and changes would have
+// other costs than they seem to have.
+func twice(routes []*gwv1.HTTPRoute, r *gwv1.HTTPRoute) bool {
+	seen := map[string]bool{}
+	for _, o := range routes {
+		if o.Name == r.Name {
+			o = r
+		}
+		for _, rule := range o.Spec.Rules {
+			text, err := json.Marshal([]any{o.Spec.Hostnames, rule.Matches})
+			if err != nil || seen[string(text)] {
+				return true
+			}
+			seen[string(text)] = true
+		}
+	}
+	return false
 }
 
 func redirects(r *gwv1.HTTPRoute) bool {
@@ -283,6 +303,8 @@ type judge struct {
 	records []record
 	// looking are the routes that the load asks for.
 	looking []*gwv1.HTTPRoute
+	// concerned are requests that the last change concerns.
+	concerned []question
 
 	spans  []span
 	wrong  []string
@@ -325,19 +347,26 @@ func (j *judge) look() *oracle {
 	return o
 }
 
-// settle waits until the controller and Octavia are done: what distinguishes before and after is answered as after, the statuses are
-// those of the routes, and nothing has moved for a while. It returns the begin of that while.
-func (j *judge) settle(before, after *oracle) time.Time {
-	j.Helper()
-	const quiet = 4 * time.Second
-	var probes []question
+// concern finds requests that before and after answer differently. From now on every other request of the load is one of them.
+func (j *judge) concern(before, after *oracle) []question {
+	var found []question
 	d := newDice(1, uint64(len(j.spans)))
-	for range 400 {
-		q := j.draw(d)
-		if before != nil && len(probes) < 6 && !reflect.DeepEqual(before.wants(q.request()), after.wants(q.request())) {
-			probes = append(probes, q)
+	for range 2000 {
+		if q := j.draw(d); len(found) < 20 && !reflect.DeepEqual(before.wants(q.request()), after.wants(q.request())) {
+			found = append(found, q)
 		}
 	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.concerned = found
+	return found
+}
+
+// settle waits until the controller and Octavia are done: the requests that a change concerns are answered as they shall be after it, the
+// statuses are those of the routes, and nothing has moved for a while. It returns the begin of that while.
+func (j *judge) settle(probes []question, after *oracle) time.Time {
+	j.Helper()
+	const quiet = 4 * time.Second
 	vip := j.vip(j.gateway)
 	var since time.Time
 	writes := -1
@@ -391,7 +420,7 @@ func (j *judge) done(vip string, probes []question, after *oracle) error {
 	}
 	a := newAsker(vip)
 	defer a.close()
-	for _, q := range probes {
+	for _, q := range probes[:min(len(probes), 6)] {
 		got, err := a.ask(j.Context(), q)
 		if err != nil {
 			return err
@@ -460,6 +489,17 @@ func (j *judge) draw(d dice) question {
 	return q
 }
 
+// next is a request of the load.
+func (j *judge) next(d dice) question {
+	j.mu.Lock()
+	concerned := j.concerned
+	j.mu.Unlock()
+	if len(concerned) > 0 && d.oneIn(2) {
+		return pick(d, concerned)
+	}
+	return j.draw(d)
+}
+
 // load asks at a constant rate until it is stopped. Most requests have a connection of their own, some share one.
 func (j *judge) load(address string, rate int, start uint64) (stop func()) {
 	const hands = 8
@@ -481,7 +521,7 @@ func (j *judge) load(address string, rate int, start uint64) (stop func()) {
 				if i > 1 {
 					a.close()
 				}
-				one := record{question: j.draw(d), from: time.Now()}
+				one := record{question: j.next(d), from: time.Now()}
 				one.reply, one.err = a.ask(j.Context(), one.question)
 				one.to = time.Now()
 				j.mu.Lock()

@@ -316,11 +316,16 @@ func (s drawn) question(d dice) question {
 	for d.oneIn(2) {
 		q.change(d)
 	}
+	q.settle()
+	return q
+}
+
+// settle marks what HAProxy may refuse by itself.
+func (q *question) settle() {
 	for _, h := range q.Headers {
 		q.Odd = q.Odd || strings.ContainsAny(h[1], "\x00\r\n")
 	}
 	q.Odd = q.Odd || strings.Contains(q.Target, "#") || !strings.HasPrefix(q.Target, "/") && (q.Target != "*" || q.Method != "OPTIONS") || !plainHost.MatchString(q.Host)
-	return q
 }
 
 // met is a listener that a parentRef of the route names.
