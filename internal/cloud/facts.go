@@ -35,11 +35,6 @@ type Capabilities struct {
 // amphoraFamily are the names under which the Amphora provider is known.
 var amphoraFamily = []string{"amphora", "octavia", "amphorav2"}
 
-// SameProvider says whether two provider names mean the same provider; "" is whatever the cloud has as default.
-func SameProvider(a, b string) bool {
-	return a == b || a == "" || b == "" || slices.Contains(amphoraFamily, a) && slices.Contains(amphoraFamily, b)
-}
-
 // minVersion is the first API version with tags, which ownership rests on.
 const minMajor, minMinor = 2, 5
 

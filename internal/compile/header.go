@@ -115,5 +115,3 @@ func (h header) rules() [2]lb.Rule {
 func (h header) disjoint(o header) bool {
 	return h.name == o.name && h.exact && o.exact && h.pattern != o.pattern
 }
-
-func (h header) String() string { return "header " + h.name }

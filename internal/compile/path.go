@@ -118,16 +118,3 @@ func (p path) disjoint(o path) bool {
 	}
 	return !p.covers(o) && !o.covers(p)
 }
-
-func (p path) String() string {
-	switch p.kind {
-	case exactPath:
-		return "Exact " + p.value
-	case regexPath:
-		return "RegularExpression " + p.value
-	case prefixPath:
-		return "PathPrefix " + p.value
-	default:
-		return "PathPrefix /"
-	}
-}

@@ -35,16 +35,6 @@ func GatewayUnsupportedAddress(message string) Condition {
 	return condition(gwv1.GatewayConditionAccepted, metav1.ConditionFalse, gwv1.GatewayReasonUnsupportedAddress, message)
 }
 
-// GatewayInvalid is for a Gateway that cannot be served as it is.
-func GatewayInvalid(message string) Condition {
-	return condition(gwv1.GatewayConditionAccepted, metav1.ConditionFalse, gwv1.GatewayReasonInvalid, message)
-}
-
-// GatewayPending is for a Gateway that was not looked at yet.
-func GatewayPending(message string) Condition {
-	return condition(gwv1.GatewayConditionAccepted, metav1.ConditionUnknown, gwv1.GatewayReasonPending, message)
-}
-
 func gatewayProgrammed(message string) Condition {
 	return condition(gwv1.GatewayConditionProgrammed, metav1.ConditionTrue, gwv1.GatewayReasonProgrammed, message)
 }

@@ -27,9 +27,6 @@ func (s *Stage) Close() { s.w.close() }
 // Cloud is the simulator.
 func (s *Stage) Cloud() *sim.Cloud { return s.w.cloud }
 
-// Now is the time in the world.
-func (s *Stage) Now() time.Time { return s.w.clock.Now() }
-
 // Run executes a command of a story and returns what it prints.
 func (s *Stage) Run(ctx context.Context, line, input string) (string, error) {
 	return s.w.run(ctx, parse(line, input))
