@@ -28,6 +28,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/api"
@@ -110,17 +111,20 @@ func (g *ground) must(err error) {
 	}
 }
 
-// class makes sure of the GatewayClass of the tests: VIPs on the node subnet, floating IPs from the public network.
+// class makes sure of the GatewayClass of the tests: VIPs on the node subnet, floating IPs from the public network. One that an
+// earlier run has left may name the objects of another cloud.
 func (g *ground) class() {
 	g.Helper()
-	g.apply(&v1alpha1.OpenStackGatewayClassConfig{
-		ObjectMeta: metav1.ObjectMeta{Name: className},
-		Spec: v1alpha1.OpenStackGatewayClassConfigSpec{
+	config := &v1alpha1.OpenStackGatewayClassConfig{ObjectMeta: metav1.ObjectMeta{Name: className}}
+	_, err := controllerutil.CreateOrUpdate(g.Context(), g.kube, config, func() error {
+		config.Spec = v1alpha1.OpenStackGatewayClassConfigSpec{
 			VIPSubnet:       v1alpha1.Selector{ID: g.nodeSubnet},
 			FloatingNetwork: &v1alpha1.Selector{ID: g.publicNetwork},
 			HealthMonitor:   v1alpha1.HealthMonitor{DelaySeconds: 2, TimeoutSeconds: 1},
-		},
+		}
+		return nil
 	})
+	g.must(err)
 	g.apply(&gwv1.GatewayClass{
 		ObjectMeta: metav1.ObjectMeta{Name: className},
 		Spec: gwv1.GatewayClassSpec{

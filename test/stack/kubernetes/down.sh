@@ -4,12 +4,14 @@
 set -euo pipefail
 . "$(dirname "$0")/env.sh"
 need_root
-mkdir -p "$RUN"
-exec 8>>"$RUN/kubernetes.lock"
-if ! flock -n 8; then
-	up=$(cat "$RUN/kubernetes.lock")
-	! grep -qs up.sh "/proc/$up/cmdline" || kill -KILL "$up" 2>/dev/null || true
-	flock -w 60 8 || die "something keeps $RUN/kubernetes.lock"
+if [ "${1:-}" != --locked ]; then
+	mkdir -p "$RUN"
+	exec 8>>"$RUN/kubernetes.lock"
+	if ! flock -n 8; then
+		up=$(cat "$RUN/kubernetes.lock")
+		! grep -qs up.sh "/proc/$up/cmdline" || kill -KILL "$up" 2>/dev/null || true
+		flock -w 60 8 || die "something keeps $RUN/kubernetes.lock"
+	fi
 fi
 
 # ours: every process in one of our network namespaces, whoever has started it.

@@ -115,6 +115,16 @@ soon 20 "the NodePort after a restart of the kubelet" answers_from 1 2
 "$here/logs.sh" "$STATE/collected"
 [ -s "$STATE/collected/network.txt" ] && ls "$STATE"/collected/pods/*echo* >/dev/null || fail "logs are not collected"
 ok "logs are collected"
+
+# A restart of the machine ends every process and namespace and leaves the files: the next up begins anew.
+k create configmap before-the-restart
+cp -a "$STATE" "$RUN/kubernetes.restarted"
+"$here/down.sh" >/dev/null
+rm -rf "$STATE" && mv "$RUN/kubernetes.restarted" "$STATE"
+"$here/up.sh"
+! k get configmap before-the-restart >/dev/null 2>&1 || fail "objects of before the restart of the machine are still there"
+ok "a new cluster after a restart of the machine"
+
 trap - EXIT
 "$here/down.sh"
 [ -z "$(namespaces)" ] || fail "namespaces are left: $(namespaces)"

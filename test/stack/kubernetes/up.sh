@@ -8,10 +8,13 @@ for tool in ip nsenter setsid nft openssl curl flock; do
 done
 [[ $NODE_COUNT =~ ^[1-9]$ ]] || die "NODE_COUNT=$NODE_COUNT: want 1 to 9"
 
-mkdir -p "$STATE" "$LOG" "$PIDS"
+mkdir -p "$RUN"
 exec 8>>"$RUN/kubernetes.lock" # no child that may outlive a killed up.sh gets it
 flock -w 3600 8 || die "another up or down of the cluster has not ended after an hour"
 echo $$ >"$RUN/kubernetes.lock" # whom down.sh has to end
+# What a restart of the machine has left is no cluster: its objects name a cloud that is gone.
+[ ! -e "$STATE/nodes" ] || [ -e "/run/netns/$CP" ] || "$here/down.sh" --locked
+mkdir -p "$STATE" "$LOG" "$PIDS"
 # The end of a log is of no use when it grows without end.
 for f in "$LOG"/*.log; do [ ! -e "$f" ] || [ "$(stat -c %s "$f")" -lt 20000000 ] || : >"$f"; done
 
