@@ -455,7 +455,7 @@ func TestServedKinds_ofAnOlderInstallation(t *testing.T) {
 	})
 	d := discovery.NewDiscoveryClientForConfigOrDie(admin)
 	var missing *MissingKindsError
-	if _, err = ServedKinds(d); !errors.As(err, &missing) || len(missing.Kinds) != 4 {
+	if _, err = ServedKinds(d); !errors.As(err, &missing) || len(missing.Kinds) != 5 {
 		t.Fatalf("got %v", err)
 	}
 
@@ -479,7 +479,9 @@ func TestServedKinds_ofAnOlderInstallation(t *testing.T) {
 	for _, plural := range []string{"gatewayclasses", "gateways", "httproutes", "referencegrants"} {
 		read(filepath.Join(gatewayAPICRDs(t), "gateway.networking.k8s.io_"+plural+".yaml"))
 	}
-	read(filepath.Join(configDir, "crd", "gateway-api-openstack.dev_openstackgatewayclassconfigs.yaml"))
+	for _, plural := range []string{"openstackgatewayclassconfigs", "openstackbackendpolicies"} {
+		read(filepath.Join(configDir, "crd", "gateway-api-openstack.dev_"+plural+".yaml"))
+	}
 	if _, err = envtest.InstallCRDs(admin, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
 		t.Fatal(err)
 	}

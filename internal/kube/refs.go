@@ -11,6 +11,8 @@ const (
 	kindGateway     = "Gateway"
 	kindListenerSet = "ListenerSet"
 	kindClassConfig = "OpenStackGatewayClassConfig"
+
+	kindBackendPolicy = "OpenStackBackendPolicy"
 )
 
 // parentOf resolves a parentRef of a route in namespace. ok is false for parents of kinds that we never serve.

@@ -70,8 +70,10 @@ func ServedKinds(d discovery.DiscoveryInterface) (Served, error) {
 			missing = append(missing, kind+"."+gwv1.GroupVersion.String())
 		}
 	}
-	if !slices.Contains(own, kindClassConfig) {
-		missing = append(missing, kindClassConfig+"."+v1alpha1.GroupVersion.String())
+	for _, kind := range []string{kindClassConfig, kindBackendPolicy} {
+		if !slices.Contains(own, kind) {
+			missing = append(missing, kind+"."+v1alpha1.GroupVersion.String())
+		}
 	}
 	if len(missing) > 0 {
 		slices.Sort(missing)
