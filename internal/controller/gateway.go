@@ -325,7 +325,7 @@ func factsRequest(config *v1alpha1.OpenStackGatewayClassConfig) cloud.FactsReque
 		return lb.Selector{ID: s.ID, Name: s.Name}
 	}
 	return cloud.FactsRequest{
-		VIPSubnet:       selector(&config.Spec.VIPSubnet),
+		VIPSubnet:       selector(config.Spec.VIPSubnet),
 		MemberSubnet:    selector(config.Spec.MemberSubnet),
 		FloatingNetwork: selector(config.Spec.FloatingNetwork),
 	}

@@ -60,7 +60,7 @@ func class(name, controller string) *gwv1.GatewayClass {
 func config(name string) *v1alpha1.OpenStackGatewayClassConfig {
 	return &v1alpha1.OpenStackGatewayClassConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
-		Spec:       v1alpha1.OpenStackGatewayClassConfigSpec{VIPSubnet: v1alpha1.Selector{Name: "vips"}},
+		Spec:       v1alpha1.OpenStackGatewayClassConfigSpec{VIPSubnet: &v1alpha1.Selector{Name: "vips"}},
 	}
 }
 

@@ -293,9 +293,9 @@ func (r *Reader) Parameters(ctx context.Context, class *gwv1.GatewayClass) (*v1a
 		return nil, err
 	case !found:
 		return nil, fault("spec.parametersRef names %s %q, which does not exist; create it or correct the name", kindClassConfig, name)
-	case (config.Spec.VIPSubnet.ID == "") == (config.Spec.VIPSubnet.Name == ""):
+	case (config.Spec.VIPSubnet == nil) == (config.Spec.VIPNetwork == nil):
 		// Validation of the CRD refuses this; an old CRD may have let it pass.
-		return nil, fault("%s %q must set exactly one of spec.vipSubnet.id and spec.vipSubnet.name", kindClassConfig, name)
+		return nil, fault("%s %q must set exactly one of spec.vipSubnet and spec.vipNetwork", kindClassConfig, name)
 	}
 	return config, nil
 }

@@ -142,7 +142,7 @@ func TestSnapshot_withUnusableParametersIsCompleteButForTheConfig(t *testing.T) 
 	}
 	empty := world()
 	bad := config("cloud")
-	bad.Spec.VIPSubnet.Name = ""
+	bad.Spec.VIPSubnet = nil
 	empty[2] = bad
 	for name, c := range map[string]struct {
 		objects []client.Object

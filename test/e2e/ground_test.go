@@ -118,7 +118,7 @@ func (g *ground) class() {
 	config := &v1alpha1.OpenStackGatewayClassConfig{ObjectMeta: metav1.ObjectMeta{Name: className}}
 	_, err := controllerutil.CreateOrUpdate(g.Context(), g.kube, config, func() error {
 		config.Spec = v1alpha1.OpenStackGatewayClassConfigSpec{
-			VIPSubnet:       v1alpha1.Selector{ID: g.nodeSubnet},
+			VIPSubnet:       &v1alpha1.Selector{ID: g.nodeSubnet},
 			FloatingNetwork: &v1alpha1.Selector{ID: g.publicNetwork},
 			HealthMonitor:   v1alpha1.HealthMonitor{DelaySeconds: 2, TimeoutSeconds: 1},
 		}

@@ -24,7 +24,7 @@ func (g *ground) responderClass() {
 	g.apply(&v1alpha1.OpenStackGatewayClassConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: responderClass},
 		Spec: v1alpha1.OpenStackGatewayClassConfigSpec{
-			VIPSubnet:       v1alpha1.Selector{ID: g.nodeSubnet},
+			VIPSubnet:       &v1alpha1.Selector{ID: g.nodeSubnet},
 			FloatingNetwork: &v1alpha1.Selector{ID: g.publicNetwork},
 			HealthMonitor:   v1alpha1.HealthMonitor{DelaySeconds: 2, TimeoutSeconds: 1},
 			Responder:       &v1alpha1.Responder{Service: v1alpha1.ServiceName{Namespace: controllerNamespace, Name: "openstack-gateway-responder"}},

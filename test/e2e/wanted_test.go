@@ -37,7 +37,7 @@ func (g *ground) steady() {
 	g.apply(&v1alpha1.OpenStackGatewayClassConfig{
 		ObjectMeta: metav1.ObjectMeta{Name: steadyClass},
 		Spec: v1alpha1.OpenStackGatewayClassConfigSpec{
-			VIPSubnet:     v1alpha1.Selector{ID: g.nodeSubnet},
+			VIPSubnet:     &v1alpha1.Selector{ID: g.nodeSubnet},
 			HealthMonitor: v1alpha1.HealthMonitor{DelaySeconds: 5, TimeoutSeconds: 5, UnhealthyThreshold: 6},
 		},
 	})
