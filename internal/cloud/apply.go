@@ -146,6 +146,7 @@ func (c *Client) settle(ctx context.Context, have *lb.Tree, s plan.Step, deadlin
 			continue
 		}
 		c.pace.note(id, s, clock.Now().Sub(started))
+		c.budget.metrics.locks.WithLabelValues(string(s.Verb), string(s.Kind)).Observe(clock.Now().Sub(started).Seconds())
 		have.ProvisioningStatus, have.UpdatedAt = status, now.UpdatedAt
 		if status == lb.Errored {
 			return 0, errored("load balancer", id)

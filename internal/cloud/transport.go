@@ -110,7 +110,9 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok {
 		info = callInfo{keystone, "other"}
 	}
+	asked := t.clock.Now()
 	release, err := t.acquire(req.Context(), info.service)
+	t.metrics.waited.WithLabelValues(string(info.service)).Observe(t.clock.Now().Sub(asked).Seconds())
 	if err != nil {
 		return nil, err
 	}
@@ -185,20 +187,36 @@ func (b *budget) pauseLeft(svc service) time.Duration {
 
 // metrics has label values from closed sets only.
 type metrics struct {
-	requests *prometheus.HistogramVec
+	requests, waited, locks *prometheus.HistogramVec
 }
 
 func newMetrics(reg prometheus.Registerer) *metrics {
-	m := &metrics{requests: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name:    "gateway_api_openstack_cloud_request_seconds",
-		Help:    "Requests to OpenStack by service, operation and outcome, without the wait for our own budget.",
-		Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
-	}, []string{"service", "operation", "outcome"})}
-	var already prometheus.AlreadyRegisteredError
-	if reg != nil && errors.As(reg.Register(m.requests), &already) {
-		m.requests = already.ExistingCollector.(*prometheus.HistogramVec)
+	return &metrics{
+		requests: register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "gateway_api_openstack_cloud_request_seconds",
+			Help:    "Requests to OpenStack by service, operation and outcome, without the wait for our own budget.",
+			Buckets: []float64{.05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 120},
+		}, []string{"service", "operation", "outcome"})),
+		waited: register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "gateway_api_openstack_cloud_request_wait_seconds",
+			Help:    "How long requests waited for our own budget (--openstack-qps, --openstack-in-flight) before they were sent.",
+			Buckets: []float64{.001, .01, .1, .5, 1, 5, 30, 120},
+		}, []string{"service"})),
+		locks: register(reg, prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "gateway_api_openstack_loadbalancer_locked_seconds",
+			Help:    "How long Octavia kept a load balancer locked for one of our writes, by what was written.",
+			Buckets: []float64{.5, 1, 2, 4, 8, 15, 30, 60, 120, 300},
+		}, []string{"verb", "kind"})),
 	}
-	return m
+}
+
+// register makes a histogram known, or takes the one that an earlier client of the process has made known.
+func register(reg prometheus.Registerer, h *prometheus.HistogramVec) *prometheus.HistogramVec {
+	var already prometheus.AlreadyRegisteredError
+	if reg != nil && errors.As(reg.Register(h), &already) {
+		return already.ExistingCollector.(*prometheus.HistogramVec)
+	}
+	return h
 }
 
 func (m *metrics) observe(info callInfo, outcome string, took time.Duration) {

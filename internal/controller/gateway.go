@@ -37,6 +37,7 @@ type GatewayReconciler struct {
 
 	memory    settled
 	redirects redirects
+	accounts  accounts
 }
 
 // pass is one reconcile of one Gateway.
@@ -66,6 +67,7 @@ func (r *GatewayReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}
 	if !r.Reader.Ours(snapshot) {
 		r.memory.forget(req.NamespacedName)
+		r.accounts.drop(req.NamespacedName)
 		return ctrl.Result{}, r.Writer.ReleaseRoutes(ctx, req.NamespacedName, snapshot.ListenerSets, snapshot.HTTPRoutes)
 	}
 	p := &pass{key: req.NamespacedName, snapshot: snapshot}
@@ -263,6 +265,7 @@ func (r *GatewayReconciler) release(ctx context.Context, key types.NamespacedNam
 		return err
 	}
 	r.memory.forget(key)
+	r.accounts.drop(key)
 	r.disuse(key)
 	snapshot, err := r.Reader.Snapshot(ctx, key)
 	var parameters *kube.ParametersError
@@ -283,6 +286,7 @@ func (r *GatewayReconciler) finish(ctx context.Context, p *pass) (ctrl.Result, e
 	if err := r.Writer.Write(ctx, p.snapshot, status.For(p.status)); err != nil {
 		return ctrl.Result{}, err
 	}
+	r.accounts.enter(p.key, p.outcome.Kind, p.compiled(), r.Clock.Now())
 	after := p.outcome.delay(r.memory.failed(p.key, p.outcome))
 	switch p.outcome.Kind {
 	case status.Programmed, status.Pending:
@@ -290,6 +294,14 @@ func (r *GatewayReconciler) finish(ctx context.Context, p *pass) (ctrl.Result, e
 		ctrl.LoggerFrom(ctx).Info("pass ended early", "outcome", p.outcome.Kind, "reason", p.outcome.Message, "next", after.String())
 	}
 	return ctrl.Result{RequeueAfter: after}, nil
+}
+
+// compiled is the tree that the pass wanted; nil when it came to none.
+func (p *pass) compiled() *lb.Tree {
+	if !p.status.Compiled {
+		return nil
+	}
+	return &p.status.Want
 }
 
 // finalizer is ours: installations with other controller names have another.

@@ -64,6 +64,9 @@ func Setup(ctx context.Context, mgr ctrl.Manager, served kube.Served, c *cloud.C
 		Now:        o.Clock.Now,
 	}
 	gateways := &GatewayReconciler{Reader: reader, Writer: writer, Cloud: c, Clock: o.Clock, Resync: o.Resync, Slice: o.Slice}
+	if err := registerGauges(&gateways.accounts, o.Clock); err != nil {
+		return fmt.Errorf("registering metrics: %w", err)
+	}
 	err := reader.Watches(ctrl.NewControllerManagedBy(mgr).Named("gateway")).
 		WithOptions(controller.Options{MaxConcurrentReconciles: o.Workers}).
 		Complete(gateways)
