@@ -8,7 +8,8 @@ tool=$1; shift
 case "$tool" in
 golangci-lint) module="$tools/lint" package=github.com/golangci/golangci-lint/v2/cmd/golangci-lint ;;
 controller-gen) module="$tools" package=sigs.k8s.io/controller-tools/cmd/controller-gen ;;
-*) echo "hack/tool.sh: no tool $tool; known are golangci-lint, controller-gen" >&2; exit 2 ;;
+helm) module="$tools/helm" package=helm.sh/helm/v3/cmd/helm ;;
+*) echo "hack/tool.sh: no tool $tool; known are golangci-lint, controller-gen, helm" >&2; exit 2 ;;
 esac
 bin="$cache/tools/$(cat "$module/go.mod" "$module/go.sum" | sha256sum | cut -c1-16)-$(go env GOVERSION)/$tool"
 if [ ! -x "$bin" ]; then

@@ -174,8 +174,10 @@ func TestTransport_measuresWithBoundedLabels(t *testing.T) {
 		_, _ = list[wireRule](context.Background(), c, octavia, "/l7policies/"+id+"/rules", "rules", "rules", nil)
 		_, _, _ = c.Status(context.Background(), id)
 	}
-	if n, err := testutil.GatherAndCount(reg); n != 2 || err != nil {
-		t.Errorf("%d series, %v", n, err)
+	for name, want := range map[string]int{"gateway_api_openstack_cloud_request_seconds": 2, "gateway_api_openstack_cloud_request_wait_seconds": 1} {
+		if n, err := testutil.GatherAndCount(reg, name); n != want || err != nil {
+			t.Errorf("%s: %d series, %v", name, n, err)
+		}
 	}
 }
 
