@@ -293,11 +293,16 @@ func (e execution) pool(ctx context.Context) error {
 	if p == nil {
 		return planError("a step for a pool has no pool")
 	}
+	tls, err := poolTLSAttributes(p, e.have.Secrets)
+	if err != nil && (e.step.Verb == plan.Create || slices.ContainsFunc(e.step.Fields, isPoolTLSField)) {
+		return err
+	}
 	if e.step.Verb == plan.Create {
 		body := poolAttributes(e.have.Owner, p).forCreate()
+		maps.Copy(body, forPoolTLSCreate(tls))
 		body["loadbalancer_id"], body["protocol"] = e.have.ID, p.Protocol
 		var out struct{ Pool wireMeta }
-		err := e.write(ctx, "/pools", "pool "+p.Name, "pool", body, &out)
+		err = e.write(ctx, "/pools", "pool "+p.Name, "pool", body, &out)
 		copied := *p
 		copied.ID, copied.Members, copied.Monitor = out.Pool.ID, nil, nil
 		e.step.Pool, e.step.Ref.ID = &copied, out.Pool.ID
@@ -307,7 +312,9 @@ func (e execution) pool(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	body, err := poolAttributes(e.have.Owner, p).only(e.step.Fields)
+	all := poolAttributes(e.have.Owner, p)
+	maps.Copy(all, tls)
+	body, err := all.only(e.step.Fields)
 	if err != nil {
 		return err
 	}

@@ -145,6 +145,49 @@ func poolAttributes(owner lb.Owner, p *lb.Pool) attributes {
 	}
 }
 
+// poolTLSAttributes are a pool's references and settings by Octavia's names.
+func poolTLSAttributes(p *lb.Pool, secrets []lb.Secret) (attributes, error) {
+	a := attributes{"tls_enabled": p.TLS != nil && !p.TLS.Disabled, "ca_tls_container_ref": nil, "tls_container_ref": nil, "tls_ciphers": nil, "tls_versions": nil, "alpn_protocols": nil}
+	if p.TLS == nil {
+		return a, nil
+	}
+	for field, key := range map[string]string{"ca_tls_container_ref": p.TLS.CA, "tls_container_ref": p.TLS.Certificate} {
+		if key == "" {
+			continue
+		}
+		ref, err := refOf(key, secrets)
+		if err != nil {
+			return nil, err
+		}
+		a[field] = ref
+	}
+	a["tls_ciphers"], a["tls_versions"], a["alpn_protocols"] = or(p.TLS.Ciphers), orList(p.TLS.Versions), orList(p.TLS.ALPN)
+	return a, nil
+}
+
+// isPoolTLSField says whether an attribute of a pool comes from poolTLSAttributes.
+func isPoolTLSField(name string) bool {
+	return slices.Contains([]string{"tls_enabled", "ca_tls_container_ref", "tls_container_ref", "tls_ciphers", "tls_versions", "alpn_protocols"}, name)
+}
+
+// forPoolTLSCreate leaves out what is at its default.
+func forPoolTLSCreate(a attributes) attributes {
+	if a["tls_enabled"] == false {
+		return attributes{}
+	}
+	return a.forCreate()
+}
+
+// refOf is the reference by which Octavia takes a secret.
+func refOf(key string, secrets []lb.Secret) (string, error) {
+	for i := range secrets {
+		if secrets[i].Key == key && secrets[i].Ref != "" {
+			return secrets[i].Ref, nil
+		}
+	}
+	return "", planError("the secret %q is not there", key)
+}
+
 // persistence is null for none: that is how Octavia takes it away.
 func persistence(p lb.Persistence) any {
 	if p == "" {
@@ -192,7 +235,7 @@ func membersAttributes(owner lb.Owner, members []lb.Member) []attributes {
 }
 
 func monitorAttributes(owner lb.Owner, poolKey string, m *lb.Monitor) attributes {
-	return attributes{
+	a := attributes{
 		"name":             or(m.Name),
 		"tags":             tags(owner, lb.KindMonitor, poolKey, m.Tags),
 		"admin_state_up":   !m.Disabled,
@@ -203,7 +246,12 @@ func monitorAttributes(owner lb.Owner, poolKey string, m *lb.Monitor) attributes
 		"http_method":      or(m.HTTPMethod),
 		"url_path":         or(m.URLPath),
 		"expected_codes":   or(m.ExpectedCodes),
+		"domain_name":      or(m.Host),
 	}
+	if m.Host != "" {
+		a["http_version"] = 1.1
+	}
+	return a
 }
 
 // bareLoadBalancer is the body of a create without children.
@@ -250,6 +298,11 @@ func fullLoadBalancer(t *lb.Tree, secrets []lb.Secret) (attributes, error) {
 		p := &t.Pools[i]
 		pool := poolAttributes(t.Owner, p).forCreate()
 		pool["name"], pool["protocol"] = names[p.Key], p.Protocol
+		tls, err := poolTLSAttributes(p, secrets)
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(pool, forPoolTLSCreate(tls))
 		if len(p.Members) > 0 {
 			pool["members"] = membersAttributes(t.Owner, p.Members)
 		}

@@ -79,7 +79,7 @@ func (c *Client) ObserveFor(ctx context.Context, owner lb.Owner, want, known *lb
 		// A copy of the top: what known holds of the floating IP stays known's.
 		tree = *known
 		tree.FloatingIP, err = c.observeFloatingIP(ctx, owner, tree.VIP.PortID)
-		if err == nil && c.mayHaveSecrets(ctx, want, known, tree.Listeners) {
+		if err == nil && c.mayHaveSecrets(ctx, want, known, &tree) {
 			var secrets []lb.Secret
 			secrets, err = c.ownSecrets(ctx, owner)
 			renameSecrets(&tree, secrets)
@@ -307,7 +307,7 @@ func (c *Client) observeContent(ctx context.Context, t, want *lb.Tree) error {
 		return err
 	})
 	var secretsErr error
-	if c.mayHaveSecrets(ctx, want, nil, t.Listeners) {
+	if c.mayHaveSecrets(ctx, want, nil, t) {
 		g.Go(func() error {
 			// Not an error of the group: the rest is of use without it.
 			t.Secrets, secretsErr = c.ownSecrets(ctx, t.Owner)

@@ -85,15 +85,16 @@ func (c *Client) ownSecrets(ctx context.Context, owner lb.Owner) ([]lb.Secret, e
 
 // mayHaveSecrets says whether Barbican has to be asked. want is nil when the caller has no wish; an empty one is a deletion, which
 // leaves nothing behind.
-func (c *Client) mayHaveSecrets(ctx context.Context, want, known *lb.Tree, seen []lb.Listener) bool {
+func (c *Client) mayHaveSecrets(ctx context.Context, want, known, seen *lb.Tree) bool {
 	if c.session(ctx).base[barbican] == "" {
 		return false
 	}
 	return want != nil && (want.Empty() || len(want.Secrets) > 0) || known != nil && len(known.Secrets) > 0 ||
-		slices.ContainsFunc(seen, func(l lb.Listener) bool { return l.TLS != nil })
+		seen != nil && (slices.ContainsFunc(seen.Listeners, func(l lb.Listener) bool { return l.TLS != nil }) ||
+			slices.ContainsFunc(seen.Pools, func(p lb.Pool) bool { return len(p.TLS.Secrets()) > 0 }))
 }
 
-// nameSecrets replaces the references of listeners by the keys of the secrets that they lead to. What leads to none of ours gets a key
+// nameSecrets replaces the references of listeners and pools by the keys of the secrets that they lead to. What leads to none of ours gets a key
 // that no wanted object has.
 func nameSecrets(t *lb.Tree) {
 	keys := map[string]string{}
@@ -108,8 +109,8 @@ func nameSecrets(t *lb.Tree) {
 	})
 }
 
-// renameSecrets brings the listeners of a tree that was known up to the secrets of now: a secret that is gone, or that is another one by
-// now, is not what the listener refers to.
+// renameSecrets brings the listeners and pools of a tree that was known up to the secrets of now: a secret that is gone, or that is another
+// one by now, is not what they refer to.
 func renameSecrets(t *lb.Tree, now []lb.Secret) {
 	known := t.Secrets
 	t.Secrets = now
@@ -127,7 +128,7 @@ func renameSecrets(t *lb.Tree, now []lb.Secret) {
 	})
 }
 
-// mapSecrets changes the references of all listeners, in copies.
+// mapSecrets changes the references of all listeners and pools, in copies.
 func mapSecrets(t *lb.Tree, name func(string) string) {
 	t.Listeners = slices.Clone(t.Listeners)
 	for i := range t.Listeners {
@@ -147,6 +148,19 @@ func mapSecrets(t *lb.Tree, name func(string) string) {
 		}
 		t.Listeners[i].TLS = &tls
 	}
+	t.Pools = slices.Clone(t.Pools)
+	for i := range t.Pools {
+		if t.Pools[i].TLS == nil {
+			continue
+		}
+		tls := *t.Pools[i].TLS
+		for _, one := range []*string{&tls.CA, &tls.Certificate} {
+			if *one != "" {
+				*one = name(*one)
+			}
+		}
+		t.Pools[i].TLS = &tls
+	}
 }
 
 // tlsAttributes are a listener's references and settings by Octavia's names.
@@ -155,15 +169,13 @@ func tlsAttributes(l *lb.Listener, secrets []lb.Secret) (attributes, error) {
 	if l.TLS == nil {
 		return a, nil
 	}
-	var missing string
+	var missing error
 	ref := func(key string) string {
-		for i := range secrets {
-			if secrets[i].Key == key && secrets[i].Ref != "" {
-				return secrets[i].Ref
-			}
+		found, err := refOf(key, secrets)
+		if err != nil {
+			missing = err
 		}
-		missing = key
-		return ""
+		return found
 	}
 	sni := make([]string, 0, len(l.TLS.SNI))
 	for _, key := range l.TLS.SNI {
@@ -176,8 +188,8 @@ func tlsAttributes(l *lb.Listener, secrets []lb.Secret) (attributes, error) {
 		a["client_authentication"], a["client_ca_tls_container_ref"] = "MANDATORY", ref(l.TLS.ClientCA)
 	}
 	a["tls_versions"], a["alpn_protocols"] = orList(l.TLS.Versions), orList(l.TLS.ALPN)
-	if missing != "" {
-		return nil, planError("the secret %q is not there", missing)
+	if missing != nil {
+		return nil, missing
 	}
 	return a, nil
 }

@@ -201,6 +201,12 @@ type wirePool struct {
 	Persistence *struct {
 		Type lb.Persistence `json:"type"`
 	} `json:"session_persistence"`
+	TLSEnabled      bool         `json:"tls_enabled"`
+	CARef           string       `json:"ca_tls_container_ref"`
+	CertificateRef  string       `json:"tls_container_ref"`
+	TLSVersions     []string     `json:"tls_versions"`
+	TLSCiphers      string       `json:"tls_ciphers"`
+	ALPNProtocols   []string     `json:"alpn_protocols"`
 	HealthMonitorID string       `json:"healthmonitor_id"`
 	LoadBalancers   []wireRef    `json:"loadbalancers"`
 	Members         []wireMember `json:"members"`
@@ -211,6 +217,11 @@ func (w wirePool) model() lb.Pool {
 	p := lb.Pool{Meta: w.wireMeta.model(), Protocol: w.Protocol, Algorithm: w.Algorithm}
 	if w.Persistence != nil {
 		p.Persistence = w.Persistence.Type
+	}
+	if w.TLSEnabled || w.CARef != "" || w.CertificateRef != "" {
+		// These are references until nameSecrets.
+		p.TLS = &lb.PoolTLS{Disabled: !w.TLSEnabled, CA: w.CARef, Certificate: w.CertificateRef,
+			Versions: slices.Sorted(slices.Values(w.TLSVersions)), ALPN: slices.Clone(w.ALPNProtocols), Ciphers: w.TLSCiphers}
 	}
 	return p
 }
@@ -245,6 +256,7 @@ type wireMonitor struct {
 	HTTPMethod     string    `json:"http_method"`
 	URLPath        string    `json:"url_path"`
 	ExpectedCodes  string    `json:"expected_codes"`
+	DomainName     string    `json:"domain_name"`
 	Pools          []wireRef `json:"pools"`
 }
 
@@ -253,7 +265,7 @@ func (w wireMonitor) model() *lb.Monitor {
 	m := &lb.Monitor{ID: w.ID, Name: w.Name, Tags: meta.Tags, ProvisioningStatus: w.ProvisioningStatus, Disabled: w.disabled(),
 		Type: w.Type, Delay: w.Delay, Timeout: w.Timeout, MaxRetries: w.MaxRetries, MaxRetriesDown: w.MaxRetriesDown}
 	if w.Type == "HTTP" || w.Type == "HTTPS" {
-		m.HTTPMethod, m.URLPath, m.ExpectedCodes = w.HTTPMethod, w.URLPath, w.ExpectedCodes
+		m.HTTPMethod, m.URLPath, m.ExpectedCodes, m.Host = w.HTTPMethod, w.URLPath, w.ExpectedCodes, w.DomainName
 	}
 	return m
 }

@@ -19,7 +19,7 @@ type Secret struct {
 	Name string `json:"name,omitempty"`
 	// Ref is the href by which Octavia takes the secret.
 	Ref string `json:"ref,omitempty"`
-	// Certificate is what a server presents, ClientCA what it accepts from clients: a wanted secret has one of them.
+	// Certificate is what HAProxy presents to clients or members, ClientCA what it accepts from them: a wanted secret has one of the two.
 	Certificate *Certificate `json:"certificate,omitempty"`
 	ClientCA    *ClientCA    `json:"clientCA,omitempty"`
 }
@@ -108,6 +108,20 @@ func (t *Tree) SecretByKey(key string) *Secret {
 		}
 	}
 	return nil
+}
+
+// Secrets are the keys of the secrets that a pool refers to.
+func (t *PoolTLS) Secrets() []string {
+	if t == nil {
+		return nil
+	}
+	var keys []string
+	for _, key := range []string{t.CA, t.Certificate} {
+		if key != "" {
+			keys = append(keys, key)
+		}
+	}
+	return keys
 }
 
 // Secrets are the keys of the secrets that a listener refers to.

@@ -226,8 +226,13 @@ func (r Rule) SameContent(o Rule) bool {
 // Persistence is a type of Octavia's session_persistence.
 type Persistence string
 
-// HTTPCookie persists by a session cookie that HAProxy sets.
-const HTTPCookie Persistence = "HTTP_COOKIE"
+// The types of persistence in use.
+const (
+	// HTTPCookie persists by a session cookie that HAProxy sets.
+	HTTPCookie Persistence = "HTTP_COOKIE"
+	// SourceIP persists by the client's address, in a table of HAProxy.
+	SourceIP Persistence = "SOURCE_IP"
+)
 
 // Pool is a set of members. Protocol is immutable after create.
 type Pool struct {
@@ -236,9 +241,27 @@ type Pool struct {
 	Algorithm string   `json:"algorithm"`
 	// Persistence keeps a client on the member that it got first; "" does not.
 	Persistence Persistence `json:"persistence,omitempty"`
+	// TLS is how members are spoken to; nil is in plain text.
+	TLS *PoolTLS `json:"tls,omitempty"`
 	// Members are sorted by address, then port, which is also their identity.
 	Members []Member `json:"members,omitempty"`
 	Monitor *Monitor `json:"monitor,omitempty"`
+}
+
+// PoolTLS is TLS to the members. HAProxy sends the server name that the client sent, and checks a member's certificate against it; without
+// one, and for its health checks, it sends and checks no name.
+type PoolTLS struct {
+	// CA is the key of the secret with the CAs that members' certificates must come from; "" verifies nothing.
+	CA string `json:"ca,omitempty"`
+	// Certificate is the key of the secret with what HAProxy presents to members that ask for a certificate; "" presents none.
+	Certificate string `json:"certificate,omitempty"`
+	// Versions and ALPN are in Octavia's names; Versions are sorted, ALPN is in order of preference.
+	Versions []string `json:"versions,omitempty"`
+	ALPN     []string `json:"alpn,omitempty"`
+	// Ciphers is an OpenSSL list with colons; "" leaves Octavia's default, or what is there.
+	Ciphers string `json:"ciphers,omitempty"`
+	// Disabled says that members are spoken to in plain text though the pool refers to secrets; observed only.
+	Disabled bool `json:"disabled,omitempty"`
 }
 
 // Member is one backend address. Address, Port and SubnetID are immutable after create.
@@ -274,6 +297,8 @@ type Monitor struct {
 	HTTPMethod    string `json:"httpMethod,omitempty"`
 	URLPath       string `json:"urlPath,omitempty"`
 	ExpectedCodes string `json:"expectedCodes,omitempty"`
+	// Host is sent as the Host header, in HTTP/1.1; without it checks speak HTTP/1.0. Whether there is one is immutable after create.
+	Host string `json:"host,omitempty"`
 }
 
 // Empty says whether the tree has no load balancer: nothing wanted, or nothing observed.

@@ -149,6 +149,9 @@ func createTree(tree *lb.Tree, s Step) error {
 	tree.Pools = slices.Clone(tree.Pools)
 	for i := range tree.Pools {
 		pool := &tree.Pools[i]
+		if err := poolSecretsExist(tree, pool); err != nil {
+			return err
+		}
 		pool.ID = newID(pool.ID, pool.Key)
 		pool.Members = withMemberIDs(pool.Members)
 		if pool.Monitor != nil {
@@ -245,6 +248,9 @@ func applyPool(tree *lb.Tree, s Step) error {
 		case len(made.Members) > 0 || made.Monitor != nil:
 			return fmt.Errorf("members and monitors nest only below a new load balancer")
 		}
+		if err := poolSecretsExist(tree, &made); err != nil {
+			return err
+		}
 		made.ID, made.Key = newID(made.ID, s.Ref.Key), s.Ref.Key
 		for poolIndex(tree, Ref{ID: made.ID}) >= 0 {
 			// A pool that was called by another key once has that id.
@@ -261,7 +267,7 @@ func applyPool(tree *lb.Tree, s Step) error {
 	pool := &tree.Pools[at]
 	if s.Verb == Update {
 		old := pool.Key
-		if err := updateFields(s, poolSetters, pool, s.Pool, nil); err != nil {
+		if err := updateFields(s, poolSetters, pool, s.Pool, func(p *lb.Pool) error { return poolSecretsExist(tree, p) }); err != nil {
 			return err
 		}
 		renamePool(tree, old, pool.Key)

@@ -53,10 +53,34 @@ var poolSetters = setters[lb.Pool]{
 	"tags":           func(to, from *lb.Pool) { to.Tags, to.Key = from.Tags, from.Key },
 
 	"session_persistence": func(to, from *lb.Pool) { to.Persistence = from.Persistence },
+
+	"alpn_protocols":       setPoolTLS(func(to, from *lb.PoolTLS) { to.ALPN = from.ALPN }),
+	"ca_tls_container_ref": setPoolTLS(func(to, from *lb.PoolTLS) { to.CA = from.CA }),
+	"tls_ciphers":          setPoolTLS(func(to, from *lb.PoolTLS) { to.Ciphers = from.Ciphers }),
+	"tls_container_ref":    setPoolTLS(func(to, from *lb.PoolTLS) { to.Certificate = from.Certificate }),
+	"tls_enabled":          setPoolTLS(func(to, from *lb.PoolTLS) { to.Disabled = from.Disabled }),
+	"tls_versions":         setPoolTLS(func(to, from *lb.PoolTLS) { to.Versions = from.Versions }),
+}
+
+// setPoolTLS sets a part of a pool's TLS, which is there as soon as anything of it is.
+func setPoolTLS(part func(to, from *lb.PoolTLS)) func(to, from *lb.Pool) {
+	return func(to, from *lb.Pool) {
+		if from.TLS == nil {
+			to.TLS = nil
+			return
+		}
+		var after lb.PoolTLS
+		if to.TLS != nil {
+			after = *to.TLS
+		}
+		part(&after, from.TLS)
+		to.TLS = &after
+	}
 }
 
 var monitorSetters = setters[lb.Monitor]{
 	"admin_state_up":   func(to, from *lb.Monitor) { to.Disabled = from.Disabled },
+	"domain_name":      func(to, from *lb.Monitor) { to.Host = from.Host },
 	"delay":            func(to, from *lb.Monitor) { to.Delay = from.Delay },
 	"expected_codes":   func(to, from *lb.Monitor) { to.ExpectedCodes = from.ExpectedCodes },
 	"http_method":      func(to, from *lb.Monitor) { to.HTTPMethod = from.HTTPMethod },

@@ -56,6 +56,11 @@ func (s Step) touches() []string {
 		}
 	case lb.KindPool, lb.KindMembers:
 		names = []string{pool(s.Ref.Key)}
+		if s.Pool != nil {
+			for _, key := range s.Pool.TLS.Secrets() {
+				names = append(names, string(lb.KindSecret)+" "+key)
+			}
+		}
 	case lb.KindMonitor:
 		names = []string{pool(s.Parent.Key)}
 	case lb.KindPolicy:

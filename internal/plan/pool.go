@@ -31,8 +31,10 @@ func (pc *poolChange) ref() Ref {
 func poolRef(pool *lb.Pool) Ref { return Ref{ID: pool.ID, Key: pool.Key} }
 
 // canBecome says whether updates alone turn have into want: what is immutable agrees.
+//
+// A pool never goes from backends to others in plain text, or with another TLS: for a moment the ones would be spoken to as the others.
 func canBecome(want, have *lb.Pool) bool {
-	if want.Protocol != have.Protocol {
+	if want.Protocol != have.Protocol || baseKey(want.Key) != baseKey(have.Key) && len(tlsFields(want.TLS, have.TLS)) > 0 {
 		return false
 	}
 	subnets := make(map[memberID]string, len(have.Members))
@@ -62,7 +64,13 @@ func poolContent(pool *lb.Pool) string {
 		monitor = *m
 		monitor.ID, monitor.Name, monitor.Tags, monitor.ProvisioningStatus = "", "", nil, ""
 	}
-	return fmt.Sprintf("%q %q %q %+v %+v", pool.Protocol, pool.Algorithm, pool.Persistence, monitor, memberContents(pool.Members))
+	var tls lb.PoolTLS
+	if pool.TLS != nil {
+		tls = *pool.TLS
+		// What operators set is not told from what we want here; it only costs a pass of matching.
+		tls.Ciphers = ""
+	}
+	return fmt.Sprintf("%q %q %q %t %+v %+v %+v", pool.Protocol, pool.Algorithm, pool.Persistence, pool.TLS != nil, tls, monitor, memberContents(pool.Members))
 }
 
 // memberContents is what we own of members, in a fixed order.
@@ -109,13 +117,21 @@ func (c *change) createPool(pc *poolChange) {
 // updatePool changes what differs; enabling the pool of a group is left to its event.
 func (c *change) updatePool(pc *poolChange, group bool) {
 	want, have, ref := pc.want, pc.have, pc.ref()
+	// Members that come with TLS are never spoken to in plain text, not for a moment.
+	tls := tlsFields(want.TLS, have.TLS)
+	if want.TLS != nil && len(tls) > 0 {
+		after := *have
+		after.Members, after.Monitor, after.TLS = nil, nil, want.TLS
+		c.add(Step{Verb: Update, Kind: lb.KindPool, Ref: ref, Fields: tls, Pool: &after, Reason: notAsWanted})
+		tls = nil
+	}
 	if !slices.Equal(memberContents(want.Members), memberContents(have.Members)) {
 		c.add(Step{Verb: Update, Kind: lb.KindMembers, Ref: ref, Members: want.Members, Reason: memberReason(want.Members, have.Members)})
 	}
 	c.updateMonitor(ref, want.Monitor, have.Monitor)
 	after := *have
-	after.Members, after.Monitor = nil, nil
-	var fields []string
+	after.Members, after.Monitor, after.TLS = nil, nil, want.TLS
+	fields := tls
 	if want.Disabled != have.Disabled && !group {
 		after.Disabled = want.Disabled
 		fields = append(fields, "admin_state_up")
@@ -144,6 +160,46 @@ func (c *change) updatePool(pc *poolChange, group bool) {
 	c.add(Step{Verb: Update, Kind: lb.KindPool, Ref: ref, Fields: fields, Pool: &after, Reason: reason})
 }
 
+// tlsFields names what differs between the TLS of pools. Without it nothing else of it matters.
+func tlsFields(want, have *lb.PoolTLS) []string {
+	if want == nil {
+		if have == nil {
+			return nil
+		}
+		// The secrets go, so nothing may refer to them.
+		fields := []string{"tls_enabled"}
+		if have.CA != "" {
+			fields = append(fields, "ca_tls_container_ref")
+		}
+		if have.Certificate != "" {
+			fields = append(fields, "tls_container_ref")
+		}
+		slices.Sort(fields)
+		return fields
+	}
+	var before lb.PoolTLS
+	if have != nil {
+		before = *have
+	}
+	var fields []string
+	for _, f := range []struct {
+		name   string
+		differ bool
+	}{
+		{"alpn_protocols", len(want.ALPN) > 0 && !slices.Equal(want.ALPN, before.ALPN)},
+		{"ca_tls_container_ref", want.CA != before.CA},
+		{"tls_ciphers", want.Ciphers != "" && want.Ciphers != before.Ciphers},
+		{"tls_container_ref", want.Certificate != before.Certificate},
+		{"tls_enabled", have == nil || have.Disabled},
+		{"tls_versions", len(want.Versions) > 0 && !sameSet(want.Versions, before.Versions)},
+	} {
+		if f.differ {
+			fields = append(fields, f.name)
+		}
+	}
+	return fields
+}
+
 // memberReason says how a set of members changes.
 func memberReason(want, have []lb.Member) string {
 	before := make(map[memberID]lb.Member, len(have))
@@ -167,11 +223,13 @@ func memberReason(want, have []lb.Member) string {
 // updateMonitor changes what can be changed. A monitor of another type replaces the old one; Octavia allows only one, so
 // that for a moment every member counts as healthy.
 func (c *change) updateMonitor(pool Ref, want, have *lb.Monitor) {
-	if have != nil && (want == nil || want.Type != have.Type || have.ProvisioningStatus == lb.Errored) {
+	if have != nil && (want == nil || want.Type != have.Type || (want.Host == "") != (have.Host == "") || have.ProvisioningStatus == lb.Errored) {
 		reason := "no monitor is wanted"
 		switch {
 		case want != nil && want.Type != have.Type:
 			reason = fmt.Sprintf("a monitor's type cannot change from %s to %s", have.Type, want.Type)
+		case want != nil && (want.Host == "") != (have.Host == ""):
+			reason = "a monitor's HTTP version cannot change"
 		case want != nil:
 			reason = "it is in ERROR, where Octavia refuses changes"
 		}
@@ -202,6 +260,7 @@ func monitorFields(want, have *lb.Monitor) []string {
 	}{
 		{"admin_state_up", want.Disabled != have.Disabled},
 		{"delay", want.Delay != have.Delay},
+		{"domain_name", want.Host != have.Host},
 		{"expected_codes", want.ExpectedCodes != have.ExpectedCodes},
 		{"http_method", want.HTTPMethod != have.HTTPMethod},
 		{"max_retries", want.MaxRetries != have.MaxRetries},

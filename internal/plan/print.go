@@ -72,7 +72,7 @@ func (s Step) what() string {
 		}
 	case lb.KindPool:
 		if s.Verb == Create {
-			return fmt.Sprintf("%s %s", s.Pool.Protocol, s.Pool.Algorithm) + disabled(s.Pool.Disabled)
+			return fmt.Sprintf("%s %s", s.Pool.Protocol, s.Pool.Algorithm) + overTLS(s.Pool.TLS) + disabled(s.Pool.Disabled)
 		}
 	case lb.KindMonitor:
 		if s.Verb == Create {
@@ -133,6 +133,13 @@ func (s Step) disabledAfter() bool {
 		return s.Rule.Disabled
 	}
 	return false
+}
+
+func overTLS(tls *lb.PoolTLS) string {
+	if tls == nil {
+		return ""
+	}
+	return " over TLS"
 }
 
 func disabled(is bool) string {

@@ -32,7 +32,7 @@ func (p *planner) deleteSecrets() {
 	}
 }
 
-// heldSecrets are those that listeners still refer to after the steps so far: a listener can have to stay.
+// heldSecrets are those that listeners and pools still refer to after the steps so far: one can have to stay.
 func (p *planner) heldSecrets() map[string]bool {
 	held := map[string]bool{}
 	for i := range p.have.Listeners {
@@ -51,6 +51,23 @@ func (p *planner) heldSecrets() map[string]bool {
 			}
 		}
 		for _, key := range tls.Secrets() {
+			held[key] = true
+		}
+	}
+	for i := range p.have.Pools {
+		have := &p.have.Pools[i]
+		after := *have
+		for _, s := range p.steps {
+			switch {
+			case s.Verb == Delete && s.Kind == lb.KindLoadBalancer, s.Kind == lb.KindPool && s.Verb == Delete && s.Ref.is(have.ID, have.Key):
+				after.TLS = nil
+			case s.Kind == lb.KindPool && s.Verb == Update && s.Ref.is(have.ID, have.Key):
+				if updateFields(s, poolSetters, &after, s.Pool, nil) != nil {
+					after.TLS = have.TLS
+				}
+			}
+		}
+		for _, key := range after.TLS.Secrets() {
 			held[key] = true
 		}
 	}
@@ -78,6 +95,11 @@ func applySecret(tree *lb.Tree, s Step) error {
 				return fmt.Errorf("listener %s refers to it", tree.Listeners[i].Key)
 			}
 		}
+		for i := range tree.Pools {
+			if slices.Contains(tree.Pools[i].TLS.Secrets(), tree.Secrets[at].Key) {
+				return fmt.Errorf("pool %s refers to it", tree.Pools[i].Key)
+			}
+		}
 		tree.Secrets = slices.Delete(slices.Clone(tree.Secrets), at, at+1)
 		return nil
 	}
@@ -94,8 +116,19 @@ func secretsExist(tree *lb.Tree, l *lb.Listener) error {
 	return nil
 }
 
+// poolSecretsExist says whether everything that a pool refers to is there.
+func poolSecretsExist(tree *lb.Tree, p *lb.Pool) error {
+	for _, key := range p.TLS.Secrets() {
+		if tree.SecretByKey(key) == nil {
+			return fmt.Errorf("the secret %s of pool %s does not exist", key, p.Key)
+		}
+	}
+	return nil
+}
+
 // WithoutCertificates is want for a cloud that refuses its certificates: HTTPS listeners that exist keep the certificates that they have,
-// those that do not exist are left out, and all the rest goes on. The secrets stay as they are, so that the next attempt does not store
+// those that do not exist are left out, and all the rest goes on. Pools with TLS keep what they have too, and new ones get no members:
+// their requests are not sent in plain text instead. The secrets stay as they are, so that the next attempt does not store
 // them again.
 func WithoutCertificates(want, have *lb.Tree) *lb.Tree {
 	out := *want
@@ -113,6 +146,21 @@ func WithoutCertificates(want, have *lb.Tree) *lb.Tree {
 		}
 	}
 	out.Pools = usedPools(&out)
+	for i := range out.Pools {
+		pool := &out.Pools[i]
+		if len(pool.TLS.Secrets()) == 0 {
+			continue
+		}
+		switch there := have.PoolByKey(pool.Key); {
+		case there == nil:
+			pool.TLS, pool.Members, pool.Monitor = nil, nil, nil
+		case there.TLS == nil:
+			// Spoken to in plain text up to now, by wish: nothing changes until all of it can.
+			pool.TLS, pool.Members, pool.Monitor = nil, there.Members, there.Monitor
+		default:
+			pool.TLS = there.TLS
+		}
+	}
 	return &out
 }
 

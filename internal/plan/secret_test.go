@@ -1,8 +1,10 @@
 package plan
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -35,11 +37,51 @@ func drawTLSTree(t *rapid.T) *lb.Tree {
 		}
 		tree.Listeners = append(tree.Listeners, l)
 	}
+	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"open", "secret", "either"}), 0, 3, rapid.ID[string]).Draw(t, "pools") {
+		if len(tree.Listeners) == 0 {
+			break
+		}
+		pool := drawTLSPool(t, name)
+		tree.Pools = append(tree.Pools, pool)
+		used = append(used, pool.TLS.Secrets()...)
+		l := &tree.Listeners[rapid.IntRange(0, len(tree.Listeners)-1).Draw(t, "listener")]
+		if l.DefaultPool == "" && rapid.Bool().Draw(t, "default") {
+			l.DefaultPool = pool.Key
+			continue
+		}
+		l.Policies = append(l.Policies, lb.Policy{Meta: lb.Meta{Key: fmt.Sprint("p", len(l.Policies))}, Action: lb.RedirectToPool, Pool: pool.Key,
+			Rules: []lb.Rule{path(lb.EqualTo, rapid.SampledFrom([]string{"/a", "/b"}).Draw(t, "path"))}})
+	}
+	slices.SortFunc(tree.Pools, func(a, b lb.Pool) int { return cmp.Compare(a.Key, b.Key) })
 	slices.Sort(used)
 	for _, key := range slices.Compact(used) {
 		tree.Secrets = append(tree.Secrets, lb.Secret{Key: key, Name: "the mark of " + key})
 	}
 	return tree
+}
+
+// drawTLSPool is a pool whose members say how they are spoken to: 10.0.0.x in plain text, 10.0.1.x over TLS, 10.0.2.x as the pool is.
+func drawTLSPool(t *rapid.T, name string) lb.Pool {
+	pool := lb.Pool{Meta: lb.Meta{Key: name, Name: name}, Protocol: lb.HTTP, Algorithm: "ROUND_ROBIN"}
+	net := map[string]int{"open": 0, "secret": 1, "either": 2}[name]
+	for i := range rapid.IntRange(1, 2).Draw(t, "members") {
+		pool.Members = append(pool.Members, lb.Member{Address: fmt.Sprintf("10.0.%d.%d", net, i), Port: 80, Weight: 1})
+	}
+	if name == "secret" || name == "either" && rapid.Bool().Draw(t, "over TLS") {
+		pool.TLS = &lb.PoolTLS{CA: rapid.SampledFrom([]string{"", "ca-1", "ca-2"}).Draw(t, "CA"), Certificate: rapid.SampledFrom([]string{"", "tls-1"}).Draw(t, "certificate")}
+	}
+	return pool
+}
+
+// spokenToAsWanted fails when members that are always behind TLS are in a pool without, or the other way round.
+func spokenToAsWanted(t *rapid.T, tree *lb.Tree) {
+	for _, pool := range tree.Pools {
+		for _, m := range pool.Members {
+			if strings.HasPrefix(m.Address, "10.0.0.") && pool.TLS != nil || strings.HasPrefix(m.Address, "10.0.1.") && pool.TLS == nil {
+				t.Fatalf("%s is in pool %s with TLS %v", m.Address, pool.Key, pool.TLS)
+			}
+		}
+	}
 }
 
 // Whatever is there and wherever a plan ends, no listener ever refers to a secret that is not there (Apply refuses that), and the next
@@ -48,6 +90,12 @@ func TestSecrets_areThereForWhoRefersToThemAndThenGone(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		have := &lb.Tree{}
+		do := func(s Step) {
+			if err := Apply(have, s); err != nil {
+				t.Fatal(err)
+			}
+			spokenToAsWanted(t, have)
+		}
 		for range 3 {
 			want := drawTLSTree(t)
 			if rapid.IntRange(0, 3).Draw(t, "orphan") == 0 && have.SecretByKey("orphan") == nil {
@@ -55,9 +103,7 @@ func TestSecrets_areThereForWhoRefersToThemAndThenGone(t *testing.T) {
 			}
 			steps := New(want, have).Steps
 			for _, s := range steps[:rapid.IntRange(0, len(steps)).Draw(t, "done before a crash")] {
-				if err := Apply(have, s); err != nil {
-					t.Fatal(err)
-				}
+				do(s)
 			}
 		}
 		want := drawTLSTree(t)
@@ -67,16 +113,12 @@ func TestSecrets_areThereForWhoRefersToThemAndThenGone(t *testing.T) {
 					t.Fatal("stores a certificate that the cloud refuses")
 				}
 				if !want.Empty() {
-					if err := Apply(have, s); err != nil {
-						t.Fatal(err)
-					}
+					do(s)
 				}
 			}
 		}
 		for _, s := range New(want, have).Steps {
-			if err := Apply(have, s); err != nil {
-				t.Fatal(err)
-			}
+			do(s)
 		}
 		var got, wanted []string
 		for _, s := range have.Secrets {
