@@ -114,6 +114,10 @@ func (e execution) loadBalancer(ctx context.Context) error {
 			if class := ClassOf(err); class == UserFault || class == OperatorFault {
 				e.facts.clear() // What was resolved by name may have another id by now.
 			}
+			if t.VIP.Address != "" && ReasonOf(err) == ReasonAddress {
+				return &Error{Class: UserFault, Reason: ReasonAddress, Op: "create", Resource: "load balancer " + t.Name,
+					Message: "the VIP subnet cannot give the address " + t.VIP.Address + ", which is in use: ask for another one"}
+			}
 			return err
 		}
 		made := createdLoadBalancer(t, out.LoadBalancer)

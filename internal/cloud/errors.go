@@ -245,6 +245,10 @@ func meaning(svc service, method string, status int, fault string) (Class, Reaso
 	case http.StatusNotImplemented:
 		return OperatorFault, ReasonUnsupported, fmt.Sprintf("the provider of this cloud's %s does not support the request (501)", name)
 	}
+	if svc == octavia && status == http.StatusInternalServerError && method == http.MethodPost && has("conflictexception") {
+		// Neutron's 409 for the port of the VIP: Octavia does not say more.
+		return OperatorFault, ReasonAddress, "the VIP subnet has no free address (500)"
+	}
 	if status >= 500 {
 		// A MariaDB with innodb_snapshot_isolation makes Octavia answer a sporadic 500 "(1020) Record has changed since
 		// last read": like every other 5xx it says nothing about the request.
@@ -284,7 +288,7 @@ func conflict(name, fault string, has func(...string) bool) (Class, Reason, stri
 	case has("quota"):
 		return quotaMet(name, fault)
 	case has("no more ip addresses", "exhausted"):
-		return OperatorFault, ReasonQuota, "the network has no free address (409)"
+		return OperatorFault, ReasonAddress, "the network has no free address (409)"
 	case has("more than", "maximum") && has("rule"):
 		return UserFault, ReasonValidation, "Octavia allows at most 50 rules in a policy (409)"
 	case has("in use", "is being used", "used by"):

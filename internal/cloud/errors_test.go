@@ -46,7 +46,7 @@ func TestClassify_readsTheFaultString(t *testing.T) {
 		{"octavia quota", octavia, "POST", 403, octaviaFault("Quota has been met for resources: Load Balancer"), OperatorFault, ReasonQuota, "quota for load balancer"},
 		{"octavia policy", octavia, "POST", 403, octaviaFault("Policy does not allow this request to be performed."), OperatorFault, ReasonPermission, "roles"},
 		{"neutron quota", neutron, "POST", 409, neutronFault("OverQuota", "Quota exceeded for resources: ['floatingip']."), OperatorFault, ReasonQuota, "quota for floating IPs"},
-		{"no address", neutron, "POST", 409, neutronFault("IpAddressGenerationFailure", "No more IP addresses available on network x."), OperatorFault, ReasonQuota, "no free address"},
+		{"no address", neutron, "POST", 409, neutronFault("IpAddressGenerationFailure", "No more IP addresses available on network x."), OperatorFault, ReasonAddress, "no free address"},
 		{"no router", neutron, "POST", 404, neutronFault("ExternalGatewayForFloatingIPNotFound", "External network x is not reachable from subnet y. Therefore, cannot associate Port z with a Floating IP."), OperatorFault, ReasonUnsupported, "no router"},
 		{"not found", octavia, "PUT", 404, octaviaFault("L7Policy " + id + " not found."), Stale, ReasonNotFound, "404"},
 		{"not found as text", neutron, "GET", 404, []byte(`{"NeutronError": "gone"}`), Stale, ReasonNotFound, "404"},

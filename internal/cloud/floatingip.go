@@ -3,6 +3,7 @@ package cloud
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
 
@@ -47,11 +48,17 @@ func (e execution) floatingIP(ctx context.Context) error {
 
 // createFloatingIP allocates with port and ownership mark in the same POST, unless there is one of ours already.
 func (e execution) createFloatingIP(ctx context.Context, f *lb.FloatingIP, portID string) error {
-	there, err := e.observeFloatingIP(ctx, e.have.Owner, portID)
-	if err != nil {
+	now := lb.Tree{Owner: e.have.Owner, VIP: lb.VIP{PortID: portID}}
+	if err := e.observeAddresses(ctx, &now, &lb.Tree{FloatingIP: f}); err != nil {
 		return err
 	}
-	switch {
+	if f.Address != "" {
+		if there := cmp.Or(now.Asked, now.FloatingIP); there != nil && there.Address == f.Address {
+			return stale("floating IP "+f.Address, "it exists by now")
+		}
+		return e.allocateFloatingIP(ctx, f, portID)
+	}
+	switch there := now.FloatingIP; {
 	case there == nil:
 	case there.Supplied:
 		return &Error{Class: Conflict, Reason: ReasonOwnership, Op: "create", Resource: "floating IP",
@@ -63,21 +70,46 @@ func (e execution) createFloatingIP(ctx context.Context, f *lb.FloatingIP, portI
 		return e.putOnPort(ctx, wireFloatingIP{ID: there.ID, NetworkID: there.NetworkID, Address: there.Address,
 			Description: there.Description}, portID)
 	}
+	return e.allocateFloatingIP(ctx, f, portID)
+}
+
+func (e execution) allocateFloatingIP(ctx context.Context, f *lb.FloatingIP, portID string) error {
 	body := attributes{
 		"floating_network_id": f.NetworkID,
-		"port_id":             portID,
+		"port_id":             or(portID),
 		"description":         e.have.Owner.Description(),
 		"floating_ip_address": or(f.Address),
 	}.forCreate()
 	var out struct{ FloatingIP wireFloatingIP }
-	err = e.do(ctx, call{service: neutron, method: http.MethodPost, path: "/floatingips",
+	err := e.do(ctx, call{service: neutron, method: http.MethodPost, path: "/floatingips",
 		body: attributes{"floatingip": body}, out: &out, op: "create", what: "floating IP"})
 	if err != nil {
-		return err
+		return ofAddress(err, f.Address)
 	}
 	e.step.FloatingIP = out.FloatingIP.model(e.have.Owner)
 	e.step.Ref.ID = out.FloatingIP.ID
 	return nil
+}
+
+// ofAddress says of an error what it means when a certain address was asked for.
+func ofAddress(err error, address string) error {
+	var e *Error
+	if address == "" || !errors.As(err, &e) {
+		return err
+	}
+	message := ""
+	switch {
+	case e.Reason == ReasonPermission:
+		message = "the project has no floating IP with this address, and the controller's credentials may not choose the address of a new one (403): " +
+			"ask the platform team to allocate it for the project"
+	case e.Reason == ReasonDuplicate || e.Reason == ReasonInUse:
+		message = "the address is in use (409): ask for another one"
+	case e.Reason == ReasonValidation || e.Reason == ReasonSelector:
+		message = "it is no address of the floating network (400): ask for another one"
+	default:
+		return err
+	}
+	return &Error{Class: UserFault, Reason: ReasonAddress, Op: e.Op, Resource: "floating IP " + address, Message: message, RequestID: e.RequestID}
 }
 
 // findFloatingIP resolves the floating IP of a step. One that the user supplied is known by its address.

@@ -54,7 +54,7 @@ func (c *Client) ObserveFor(ctx context.Context, owner lb.Owner, want, known *lb
 	switch len(found) {
 	case 0:
 		left := lb.Tree{Owner: owner, ProjectID: c.ProjectID()}
-		if left.FloatingIP, err = c.observeFloatingIP(ctx, owner, ""); err == nil && c.mayHaveSecrets(ctx, want, known, nil) {
+		if err = c.observeAddresses(ctx, &left, want); err == nil && c.mayHaveSecrets(ctx, want, known, nil) {
 			left.Secrets, err = c.ownSecrets(ctx, owner)
 		}
 		if err != nil && !OfCertificates(err) {
@@ -78,8 +78,7 @@ func (c *Client) ObserveFor(ctx context.Context, owner lb.Owner, want, known *lb
 	if unchanged(&tree, known) {
 		// A copy of the top: what known holds of the floating IP stays known's.
 		tree = *known
-		tree.FloatingIP, err = c.observeFloatingIP(ctx, owner, tree.VIP.PortID)
-		if err == nil && c.mayHaveSecrets(ctx, want, known, &tree) {
+		if err = c.observeAddresses(ctx, &tree, want); err == nil && c.mayHaveSecrets(ctx, want, known, &tree) {
 			var secrets []lb.Secret
 			secrets, err = c.ownSecrets(ctx, owner)
 			renameSecrets(&tree, secrets)
@@ -302,10 +301,7 @@ func (c *Client) observeContent(ctx context.Context, t, want *lb.Tree) error {
 			return err
 		})
 	}
-	g.Go(func() (err error) {
-		t.FloatingIP, err = c.observeFloatingIP(ctx, t.Owner, t.VIP.PortID)
-		return err
-	})
+	g.Go(func() error { return c.observeAddresses(ctx, t, want) })
 	var secretsErr error
 	if c.mayHaveSecrets(ctx, want, nil, t) {
 		g.Go(func() error {
@@ -419,29 +415,57 @@ func childMetas(t lb.Tree) []lb.Meta {
 	return out
 }
 
-// observeFloatingIP finds the floating IP of a Gateway: first the one on the VIP port, whoever allocated it, else one of
-// ours that is free, such as one whose create lost its answer.
-func (c *Client) observeFloatingIP(ctx context.Context, owner lb.Owner, portID string) (*lb.FloatingIP, error) {
-	var attached *lb.FloatingIP
-	if portID != "" {
+// observeAddresses finds the floating IPs that concern a tree: the one on the VIP port, whoever allocated it, else one of ours, such as
+// one whose create lost its answer; further ones of ours that are free; and the one with the address that want asks for.
+func (c *Client) observeAddresses(ctx context.Context, t, want *lb.Tree) error {
+	t.FloatingIP, t.Asked, t.Spare = nil, nil, nil
+	own, err := c.ownFloatingIPs(ctx, t.Owner)
+	if err != nil {
+		return err
+	}
+	portID := t.VIP.PortID
+	attached := slices.IndexFunc(own, func(w wireFloatingIP) bool { return portID != "" && w.PortID == portID })
+	if attached < 0 && portID != "" {
 		found, err := c.floatingIPs(ctx, url.Values{"port_id": {portID}})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for _, w := range found {
-			if w.PortID != portID {
-				continue
-			}
-			if attached = w.model(owner); !attached.Supplied {
-				return attached, nil
-			}
+		if i := slices.IndexFunc(found, func(w wireFloatingIP) bool { return w.PortID == portID }); i >= 0 {
+			t.FloatingIP = found[i].model(t.Owner)
 		}
 	}
-	own, err := c.ownFloatingIPs(ctx, owner)
-	if err != nil || len(own) == 0 {
-		return attached, err
+	asked := ""
+	if want != nil && want.FloatingIP != nil {
+		asked = want.FloatingIP.Address
 	}
-	return own[0].model(owner), nil
+	// Ours come before one that somebody else put on the port, unless that is the one that is asked for.
+	if len(own) > 0 && (t.FloatingIP == nil || t.FloatingIP.Address != asked) {
+		main := max(attached, 0)
+		if attached < 0 {
+			main = max(slices.IndexFunc(own, func(w wireFloatingIP) bool { return w.Address == asked }), 0)
+		}
+		t.FloatingIP = own[main].model(t.Owner)
+		own = slices.Delete(own, main, main+1)
+	}
+	for _, w := range own {
+		switch {
+		case w.Address == asked:
+			t.Asked = w.model(t.Owner)
+		case w.PortID == "":
+			t.Spare = append(t.Spare, *w.model(t.Owner))
+		}
+	}
+	if asked == "" || t.Asked != nil || t.FloatingIP != nil && t.FloatingIP.Address == asked {
+		return nil
+	}
+	found, err := c.floatingIPs(ctx, url.Values{"floating_ip_address": {asked}})
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(found, func(w wireFloatingIP) bool { return w.Address == asked }); i >= 0 {
+		t.Asked = found[i].model(t.Owner)
+	}
+	return nil
 }
 
 // ownFloatingIPs finds by description: Neutron compares it exactly.

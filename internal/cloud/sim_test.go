@@ -105,7 +105,11 @@ func (g *ground) observe() *lb.Tree {
 func (g *ground) reach(want *lb.Tree) *lb.Tree {
 	g.Helper()
 	for range 10 {
-		have := g.observe()
+		observed, err := g.client.ObserveFor(g.Context(), testOwner, want, nil)
+		if err != nil {
+			g.Fatal(err)
+		}
+		have := &observed
 		if have.ProvisioningStatus.Pending() {
 			g.clock.Advance(time.Second)
 			continue

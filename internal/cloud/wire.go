@@ -44,7 +44,7 @@ type wireFloatingIP struct {
 }
 
 func (w wireFloatingIP) model(owner lb.Owner) *lb.FloatingIP {
-	return &lb.FloatingIP{ID: w.ID, NetworkID: w.NetworkID, Address: w.Address, PortID: w.PortID,
+	return &lb.FloatingIP{ID: w.ID, NetworkID: w.NetworkID, Address: w.Address, PortID: w.PortID, OfOther: owner.MarksOther(w.Description),
 		Description: w.Description, Supplied: !owner.OwnsDescription(w.Description)}
 }
 

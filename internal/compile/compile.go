@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
-
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/answer"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
@@ -21,6 +19,8 @@ type compiler struct {
 	backends *backends
 	// tls has what HTTPS listeners need.
 	tls *terminator
+	// addresses is what spec.addresses asks for.
+	addresses addresses
 	// responder gives the answers that Octavia cannot.
 	responder *responder
 	// redirects are those that the tree takes from it.
@@ -42,6 +42,11 @@ func Gateway(s Snapshot) Result {
 		},
 		backends: newBackends(in),
 	}
+	var refused, unusable *status.Condition
+	c.addresses, refused, unusable = in.addresses()
+	if i := s.Gateway.Spec.Infrastructure; i != nil && i.ParametersRef != nil {
+		refused = new(status.GatewayUnsupportedParametersRef())
+	}
 	c.responder = newResponder(in, c.backends)
 	c.pools = newPools(c.responder)
 	own, sets := in.listeners(), in.listenerSets()
@@ -58,10 +63,14 @@ func Gateway(s Snapshot) Result {
 
 	result := Result{Tree: tree, Redirects: c.redirects}
 	gateway, state := status.Verdict{Object: in.object()}, parentAccepted
-	if refused, why := refusal(s.Gateway); refused {
+	switch {
+	case refused != nil:
 		result.Tree, result.Redirects, result.Hold, state = lb.Tree{}, nil, true, parentRefused
-		gateway.Conditions = []status.Condition{why}
-	} else {
+		gateway.Conditions = []status.Condition{*refused}
+	case unusable != nil:
+		result.Tree, result.Redirects, result.Hold = lb.Tree{}, nil, true
+		gateway.Conditions = []status.Condition{acceptance(own, sets), *unusable}
+	default:
 		gateway.Conditions = []status.Condition{acceptance(own, sets)}
 	}
 	for _, set := range sets {
@@ -133,20 +142,6 @@ func acceptance(own []*listener, sets []*listenerSet) status.Condition {
 	return status.GatewayAccepted()
 }
 
-// refusal says why the Gateway cannot be had as a whole.
-func refusal(gateway *gwv1.Gateway) (refused bool, why status.Condition) {
-	if i := gateway.Spec.Infrastructure; i != nil && i.ParametersRef != nil {
-		return true, status.GatewayUnsupportedParametersRef()
-	}
-	for i, a := range gateway.Spec.Addresses {
-		// An IP address without a value asks for any.
-		if i > 0 || a.Type != nil && *a.Type != gwv1.IPAddressType || a.Value != "" {
-			return true, status.GatewayUnsupportedAddress("spec.addresses cannot choose the address of the load balancer: leave it out.")
-		}
-	}
-	return false, status.Condition{}
-}
-
 // tree builds the load balancer. It also decides which routes stay detached from which listeners.
 func (c *compiler) tree(listeners []*listener, routes []*route) lb.Tree {
 	tree := lb.Tree{
@@ -155,15 +150,13 @@ func (c *compiler) tree(listeners []*listener, routes []*route) lb.Tree {
 		ProjectID: c.in.Facts.ProjectID,
 		Description: lb.Shorten(fmt.Sprintf("Gateway %s/%s of Kubernetes cluster %s",
 			c.owner.Namespace, c.owner.Name, c.owner.ClusterID)),
-		VIP: lb.VIP{SubnetID: c.in.Facts.VIPSubnet.ID, NetworkID: c.in.Facts.VIPSubnet.NetworkID},
+		VIP: lb.VIP{SubnetID: c.in.Facts.VIPSubnet.ID, NetworkID: c.in.Facts.VIPSubnet.NetworkID, Address: c.addresses.vip},
 	}
 	if i := c.in.Gateway.Spec.Infrastructure; i != nil {
 		tree.Tags = append(tree.Tags, lb.InfrastructureTags(unnamed(i.Labels), unnamed(i.Annotations))...)
 		slices.Sort(tree.Tags)
 	}
-	if network := c.in.Facts.FloatingNetworkID; network != "" {
-		tree.FloatingIP = &lb.FloatingIP{NetworkID: network, Description: c.owner.Description()}
-	}
+	tree.FloatingIP = c.floatingIP()
 	tree.Secrets = c.tls.list()
 	byListener := attachments(routes)
 	used := map[*pool]bool{}

@@ -3,6 +3,7 @@ package controller
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,8 +31,10 @@ const (
 	pauseRetry    = 5 * time.Second
 	pauseOperator = 30 * time.Second
 	pauseUser     = 2 * time.Minute
-	pauseBroken   = time.Minute
-	pauseMost     = 10 * time.Minute
+	// An address becomes free without a change of the Gateway, such as when its former one is gone.
+	pauseAddress = 20 * time.Second
+	pauseBroken  = time.Minute
+	pauseMost    = 10 * time.Minute
 )
 
 // outcomeOf gives an error of the cloud its policy.
@@ -45,7 +48,7 @@ func outcomeOf(err error) outcome {
 	case cloud.UserFault:
 		o.Kind, o.after, o.backoff = status.UserFault, pauseUser, true
 		if cloud.ReasonOf(err) == cloud.ReasonAddress {
-			o.Reason = string(gwv1.GatewayReasonAddressNotUsable)
+			o.Reason, o.after = string(gwv1.GatewayReasonAddressNotUsable), pauseAddress
 		}
 		if cloud.ReasonOf(err) == cloud.ReasonSelector {
 			// The selectors are the platform team's.
@@ -53,6 +56,9 @@ func outcomeOf(err error) outcome {
 		}
 	case cloud.OperatorFault:
 		o.Kind, o.after, o.backoff = status.OperatorFault, pauseOperator, true
+		if cloud.ReasonOf(err) == cloud.ReasonAddress {
+			o.Reason = string(gwv1.GatewayReasonAddressNotAssigned)
+		}
 	case cloud.Conflict:
 		o.Kind, o.after, o.backoff = status.Conflict, pauseBroken, true
 	case cloud.Broken:
@@ -73,6 +79,10 @@ func conflict(all []plan.Conflict) outcome {
 	message := upperFirst(all[0].Reason) + "."
 	if len(all) > 1 {
 		message += fmt.Sprintf(" There are %d more such conflicts.", len(all)-1)
+	}
+	if slices.ContainsFunc(all, func(c plan.Conflict) bool { return c.Address }) {
+		return outcome{Outcome: status.Outcome{Kind: status.UserFault, Reason: string(gwv1.GatewayReasonAddressNotUsable), Message: message},
+			after: pauseAddress, backoff: true}
 	}
 	return outcome{Outcome: status.Outcome{Kind: status.Conflict, Message: message}, after: pauseBroken, backoff: true}
 }

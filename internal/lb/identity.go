@@ -166,6 +166,12 @@ func (o Owner) OwnsDescription(description string) bool {
 	return description == proof || strings.HasPrefix(description, proof+" ")
 }
 
+// MarksOther says whether a description carries a mark of this kind of controller, but not this owner's: of another Gateway, cluster or
+// format.
+func (o Owner) MarksOther(description string) bool {
+	return strings.HasPrefix(description, markPrefix) && !o.OwnsDescription(description)
+}
+
 // SecretName is the identity of a Barbican secret. All but the part for people fits into the limit.
 func (o Owner) SecretName(key string) string {
 	name := []rune(o.SecretNamePrefix() + key + " gateway=" + o.Namespace + "/" + o.Name)

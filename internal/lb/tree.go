@@ -62,6 +62,10 @@ type Tree struct {
 	AvailabilityZone string      `json:"availabilityZone,omitempty"`
 	VIP              VIP         `json:"vip"`
 	FloatingIP       *FloatingIP `json:"floatingIP,omitempty"`
+	// Asked is the floating IP of the project with the address that is asked for, when that is not FloatingIP; observed only.
+	Asked *FloatingIP `json:"asked,omitempty"`
+	// Spare are further floating IPs of ours that are free, such as one that was asked for and is not any more; observed only.
+	Spare []FloatingIP `json:"spare,omitempty"`
 	// Listeners are sorted by port, then protocol.
 	Listeners []Listener `json:"listeners,omitempty"`
 	// Pools are sorted by key; listeners and policies name them by key.
@@ -96,8 +100,10 @@ type FloatingIP struct {
 	PortID string `json:"portID,omitempty"`
 	// Description carries the ownership mark: Neutron tags would need a second call.
 	Description string `json:"description,omitempty"`
-	// Supplied marks an address that the user allocated: it is attached and detached, never deleted or edited.
+	// Supplied marks an address that the user allocated: it is attached and detached, never deleted or edited. Observed only.
 	Supplied bool `json:"supplied,omitempty"`
+	// OfOther says that it carries the mark of another Gateway; observed only.
+	OfOther bool `json:"ofOther,omitempty"`
 }
 
 // Foreign is a child below our load balancer that we did not create.

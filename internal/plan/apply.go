@@ -71,11 +71,18 @@ func (r Ref) is(id, key string) bool {
 func applyFloatingIP(tree *lb.Tree, s Step) error {
 	switch s.Verb {
 	case Create:
+		made := *s.FloatingIP
+		made.ID = newID(made.ID, s.Ref.Key)
+		if s.Parent == (Ref{}) {
+			if tree.Asked != nil {
+				return fmt.Errorf("the floating IP %s exists already", tree.Asked.ID)
+			}
+			tree.Asked = &made
+			return nil
+		}
 		if tree.FloatingIP != nil && tree.FloatingIP.PortID != "" {
 			return fmt.Errorf("the VIP port has the floating IP %s already", tree.FloatingIP.ID)
 		}
-		made := *s.FloatingIP
-		made.ID = newID(made.ID, s.Ref.Key)
 		made.PortID = tree.VIP.PortID
 		tree.FloatingIP = &made
 		return nil
@@ -87,10 +94,20 @@ func applyFloatingIP(tree *lb.Tree, s Step) error {
 			tree.FloatingIP = nil
 			return nil
 		}
+		if there := tree.FloatingIP; there != nil && there.PortID == tree.VIP.PortID && there.PortID != "" && there.Address != after.Address {
+			return fmt.Errorf("the VIP port has the floating IP %s already", there.ID)
+		}
+		if asked := tree.Asked; asked != nil && asked.Address == after.Address {
+			after.ID, after.Supplied, tree.Asked = asked.ID, asked.Supplied, nil
+		}
 		after.PortID = tree.VIP.PortID
 		tree.FloatingIP = &after
 		return nil
 	case Delete:
+		if at := slices.IndexFunc(tree.Spare, func(o lb.FloatingIP) bool { return o.ID == s.Ref.ID }); at >= 0 {
+			tree.Spare = slices.Delete(slices.Clone(tree.Spare), at, at+1)
+			return nil
+		}
 		if tree.FloatingIP == nil {
 			return fmt.Errorf("there is none")
 		}
@@ -132,16 +149,16 @@ func applyLoadBalancer(tree *lb.Tree, s Step) error {
 			free.PortID = ""
 			floating = &free
 		}
-		*tree = lb.Tree{Owner: tree.Owner, FloatingIP: floating, Secrets: tree.Secrets}
+		*tree = lb.Tree{Owner: tree.Owner, FloatingIP: floating, Asked: tree.Asked, Spare: tree.Spare, Secrets: tree.Secrets}
 		return nil
 	}
 	return unknownVerb(s)
 }
 
 func createTree(tree *lb.Tree, s Step) error {
-	floating, secrets := tree.FloatingIP, tree.Secrets
+	before := *tree
 	*tree = *s.Tree
-	tree.FloatingIP, tree.Secrets = floating, secrets
+	tree.FloatingIP, tree.Asked, tree.Spare, tree.Secrets = before.FloatingIP, before.Asked, before.Spare, before.Secrets
 	tree.ID = newID(tree.ID, s.Ref.Key)
 	if tree.VIP.PortID == "" {
 		tree.VIP.PortID = "new:vip"

@@ -37,8 +37,13 @@ type shortcuts struct {
 
 func (p *planner) change() {
 	p.immutable()
-	// First: it takes no lock, and the Gateway has no address without it.
-	p.floatingIP()
+	// First: it takes no lock, and the Gateway has no address without it. One that takes the place of another may be refused by
+	// Neutron, and must not keep the rest from being done.
+	exchange := p.have.FloatingIP != nil
+	if !exchange {
+		p.reserveFloatingIP()
+		p.floatingIP()
+	}
 	p.createSecrets()
 	c := &change{planner: p, book: newRuleBook(), without: shortcuts{
 		reuse:    map[*lb.Policy]bool{},
@@ -61,6 +66,10 @@ func (p *planner) change() {
 	}
 	p.updateLoadBalancer()
 	p.deleteSecrets()
+	if exchange {
+		p.reserveFloatingIP()
+		p.floatingIP()
+	}
 }
 
 func (p *planner) updateLoadBalancer() {

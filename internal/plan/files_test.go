@@ -77,13 +77,13 @@ func runStory(t *testing.T, file string) {
 // observe makes have what the cloud shows of a tree.
 func observe(t *testing.T, have, described *lb.Tree) {
 	if described.Empty() {
-		have.FloatingIP, have.Secrets = described.FloatingIP, described.Secrets
+		have.FloatingIP, have.Asked, have.Secrets = described.FloatingIP, described.Asked, described.Secrets
 		return
 	}
-	foreign, floating := described.Foreign, described.FloatingIP
-	described.Foreign, described.FloatingIP = nil, nil
+	foreign, floating, asked := described.Foreign, described.FloatingIP, described.Asked
+	described.Foreign, described.FloatingIP, described.Asked = nil, nil, nil
 	applyAll(t, have, New(described, have))
-	have.Foreign, have.FloatingIP = foreign, floating
+	have.Foreign, have.FloatingIP, have.Asked = foreign, floating, asked
 }
 
 func printed(p Plan) string {
@@ -122,6 +122,8 @@ func parseTree(t *testing.T, text string) *lb.Tree {
 			}
 		case "floatingip":
 			tree.FloatingIP = parseFloatingIP(t, fields[1:])
+		case "asked":
+			tree.Asked = parseFloatingIP(t, fields[1:])
 		case "foreign":
 			f := lb.Foreign{Kind: lb.Kind(fields[1]), ID: fields[2], Name: "by-hand"}
 			if len(fields) > 3 {
@@ -306,6 +308,10 @@ func parseFloatingIP(t *testing.T, fields []string) *lb.FloatingIP {
 			floating.PortID = "new:vip"
 		case "supplied":
 			floating.Supplied = true
+		case "other":
+			floating.OfOther = true
+		case "port":
+			floating.PortID = value
 		default:
 			t.Fatalf("unknown %q", f)
 		}

@@ -18,6 +18,10 @@ func loadBalancerRef(t *lb.Tree) Ref {
 
 // build creates everything in one call: nesting works nowhere else in Octavia.
 func (p *planner) build() {
+	if p.reserveFloatingIP(); p.addressRefused() {
+		// Nothing that would have to wait for another address.
+		return
+	}
 	p.createSecrets()
 	p.add(Step{Verb: Create, Kind: lb.KindLoadBalancer, Ref: loadBalancerRef(p.want), Tree: p.want,
 		Reason: "the load balancer does not exist"})

@@ -16,6 +16,8 @@ type Conflict struct {
 	Key string `json:"key"`
 	// ID is what stands in the way, if it is an object.
 	ID string `json:"id,omitempty"`
+	// Address says that it is about an address that the Gateway asks for and cannot have.
+	Address bool `json:"address,omitempty"`
 	// Reason says what stands in the way and what to do about it.
 	Reason string `json:"reason"`
 }

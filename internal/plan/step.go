@@ -30,7 +30,7 @@ type Step struct {
 	// Ref is the object. For KindMembers it is the pool. The Key of a rule or a monitor, which have none, is for people.
 	Ref Ref `json:"ref"`
 	// Parent is the listener of a policy, the policy of a rule, the pool of a monitor, and the load balancer to whose VIP
-	// port a floating IP is attached (none when it is detached). Empty otherwise.
+	// port a floating IP is attached (none when it is detached, or only allocated). Empty otherwise.
 	Parent Ref `json:"parent,omitzero"`
 	// Listener is the listener above a rule's policy; empty for all other kinds.
 	Listener Ref `json:"listenerRef,omitzero"`

@@ -203,7 +203,7 @@ func (c *Cloud) makeFloatingIP(t *token, project string, o record) (record, erro
 	if n["router:external"] != true {
 		return nil, neutronFault(400, "BadRequest", "Bad floatingip request: Network %s is not a valid external network.", id)
 	}
-	if o.str("floating_ip_address") != "" && !t.admin() {
+	if o.str("floating_ip_address") != "" && !t.admin() && !c.opts.ChooseAddress {
 		return nil, neutronFault(403, "PolicyNotAuthorized", "(rule:create_floatingip and rule:create_floatingip:floating_ip_address) is disallowed by policy")
 	}
 	if o.str("fixed_ip_address") != "" && o.str("port_id") == "" {

@@ -33,6 +33,8 @@ type Options struct {
 	// BrokenCreate reproduces Octavia 11.0.0, whose fully-populated create
 	// drops the listeners and leaves the children PENDING_CREATE for ever.
 	BrokenCreate bool
+	// ChooseAddress lets projects choose the address of a floating IP, which Neutron's default policy leaves to administrators.
+	ChooseAddress bool
 	// PageLimit is the largest and the default page of a list. Default 1000.
 	PageLimit int
 	// TokenTTL is the life of a token. Default one hour.

@@ -64,6 +64,7 @@ func SupportedFeatures(r *Responder) []gwv1.SupportedFeature {
 		features.SupportGatewayAddressEmpty,
 		features.SupportGatewayFrontendClientCertificateValidation,
 		features.SupportGatewayPort8080,
+		features.SupportGatewayStaticAddresses,
 		features.SupportHTTPRoute,
 		features.SupportHTTPRouteBackendProtocolWebSocket,
 		features.SupportHTTPRouteNamedRouteRule,

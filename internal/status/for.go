@@ -116,7 +116,10 @@ func For(in Input) Statuses {
 	if known {
 		conditions = append(conditions, accepted)
 	}
-	works := programmed(in, accepted, addresses, gw.Listeners)
+	works, decided := find(own, string(gwv1.GatewayConditionProgrammed))
+	if !decided {
+		works = programmed(in, accepted, addresses, gw.Listeners)
+	}
 	conditions = append(conditions, works)
 	for _, c := range own {
 		if c.Type != string(gwv1.GatewayConditionAccepted) && c.Type != string(gwv1.GatewayConditionProgrammed) {
@@ -268,6 +271,9 @@ func listenerProgram(in Input, of listening, l *gwv1.Listener, v Verdict) Condit
 		if wasProgrammed(of.conditions(l.Name), string(gwv1.ListenerConditionProgrammed), of.generation) {
 			return listenerProgrammed()
 		}
+		if in.Compiled && in.Want.Empty() {
+			return listenerNotProgrammed(gwv1.ListenerReasonPending, "Nothing is changed while the Gateway as a whole cannot be had: see its conditions.")
+		}
 		return listenerNotProgrammed(gwv1.ListenerReasonPending, "The cloud could not be read: "+in.Outcome.sentence())
 	}
 	for i := range in.Have.Listeners {
@@ -389,7 +395,11 @@ func addressesOf(in Input) []string {
 		return published
 	case have.FloatingIP != nil && have.FloatingIP.Address != "" && (have.Empty() || in.Want.FloatingIP != nil && have.FloatingIP.PortID == have.VIP.PortID):
 		// Also while the load balancer is made anew: it will get the same floating IP.
-		return []string{have.FloatingIP.Address}
+		out := []string{have.FloatingIP.Address}
+		if asked := in.Want.VIP.Address; asked != "" && asked == have.VIP.Address {
+			out = append(out, asked)
+		}
+		return out
 	case have.Empty():
 		return nil
 	case in.Want.FloatingIP == nil && !in.Want.Empty() && have.VIP.Address != "" && have.ProvisioningStatus != lb.PendingCreate:

@@ -203,7 +203,10 @@ func TestFor_anUnreadableCloudKeepsAddressesAndProgrammed(t *testing.T) {
 func TestFor_addresses(t *testing.T) {
 	t.Parallel()
 	want := tree("", 80, 8080)
+	want.VIP = lb.VIP{}
 	wantFloating := withFloating(want, "", "")
+	wantBoth := wantFloating
+	wantBoth.VIP.Address = "10.0.0.5"
 	for name, c := range map[string]struct {
 		want, have lb.Tree
 		unread     bool
@@ -214,6 +217,7 @@ func TestFor_addresses(t *testing.T) {
 		"VIP":                                {want: want, have: tree(lb.Active), addresses: "10.0.0.5"},
 		"VIP while it is created":            {want: want, have: tree(lb.PendingCreate), addresses: ""},
 		"floating IP only":                   {want: wantFloating, have: withFloating(tree(lb.Active), "203.0.113.5", "port-1"), addresses: "203.0.113.5"},
+		"both asked for":                     {want: wantBoth, have: withFloating(tree(lb.Active), "203.0.113.5", "port-1"), addresses: "203.0.113.5, IPAddress 10.0.0.5"},
 		"floating IP not attached":           {want: wantFloating, have: withFloating(tree(lb.Active), "203.0.113.5", ""), addresses: ""},
 		"floating IP on another port":        {want: wantFloating, have: withFloating(tree(lb.Active), "203.0.113.5", "port-9"), addresses: ""},
 		"floating IP not there":              {want: wantFloating, have: tree(lb.Active), published: "10.0.0.5", addresses: "10.0.0.5"},

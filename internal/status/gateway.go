@@ -35,6 +35,11 @@ func GatewayUnsupportedAddress(message string) Condition {
 	return condition(gwv1.GatewayConditionAccepted, metav1.ConditionFalse, gwv1.GatewayReasonUnsupportedAddress, message)
 }
 
+// GatewayAddressNotUsable is for an address in spec.addresses that cannot be had.
+func GatewayAddressNotUsable(message string) Condition {
+	return gatewayNotProgrammed(gwv1.GatewayReasonAddressNotUsable, message)
+}
+
 func gatewayProgrammed(message string) Condition {
 	return condition(gwv1.GatewayConditionProgrammed, metav1.ConditionTrue, gwv1.GatewayReasonProgrammed, message)
 }

@@ -96,8 +96,9 @@ func (c *command) duration(text string) (time.Duration, error) {
 //	outside SERVICE METHOD PATH + YAML   what an administrator does; <NAME> in the path is the id of the object with this name
 //	vanish NAME                      a load balancer is purged without a trace
 //	when METHOD PATH + commands      the commands, just before the next such call is acted on
-//	world OPTIONS                    begins anew with another cloud: broken-create=yes (Octavia 11.0.0), api=v2.26, page=10 (objects in a list)
-//	crash + commands                 the commands in fresh worlds; in the last command the process dies, each time after another call
+//	world OPTIONS                    begins anew with another cloud: broken-create=yes (Octavia 11.0.0), choose-address=yes, api=v2.26, page=10 (objects in a list)
+//	crash OPTIONS + commands         the commands in fresh worlds; in the last command the process dies, each time after another call;
+//	                                 with the options of world
 func (w *world) run(ctx context.Context, c *command) (string, error) {
 	do, ok := commands[c.name]
 	if !ok {
@@ -254,13 +255,20 @@ func when(ctx context.Context, w *world, c *command) (string, error) {
 	return "", nil
 }
 
+// cloudOptions are the options of a command that makes a cloud.
+func cloudOptions(c *command) (sim.Options, error) {
+	page, err := c.number("page")
+	return sim.Options{BrokenCreate: c.option("broken-create") != "", ChooseAddress: c.option("choose-address") != "",
+		MaxAPIVersion: c.option("api"), PageLimit: page}, err
+}
+
 // another replaces the world by a new one.
 func another(ctx context.Context, w *world, c *command) (string, error) {
-	page, err := c.number("page")
+	o, err := cloudOptions(c)
 	if err != nil {
 		return "", err
 	}
-	fresh, err := newWorld(ctx, w.dir, sim.Options{BrokenCreate: c.option("broken-create") != "", MaxAPIVersion: c.option("api"), PageLimit: page})
+	fresh, err := newWorld(ctx, w.dir, o)
 	if err != nil {
 		return "", err
 	}

@@ -14,7 +14,11 @@ import (
 // change something (what it reads in between changes nothing): the cloud has done it, and nobody learns. A new process then begins with
 // what it finds. All must come to what an undisturbed one comes to, and leave as much in the cloud.
 func crash(ctx context.Context, _ *world, c *command) (string, error) {
-	undisturbed, calls, err := crashed(ctx, c.input, -1)
+	o, err := cloudOptions(c)
+	if err != nil {
+		return "", err
+	}
+	undisturbed, calls, err := crashed(ctx, o, c.input, -1)
 	if err != nil {
 		return "", err
 	}
@@ -24,7 +28,7 @@ func crash(ctx context.Context, _ *world, c *command) (string, error) {
 			continue
 		}
 		n++
-		got, _, err := crashed(ctx, c.input, i)
+		got, _, err := crashed(ctx, o, c.input, i)
 		if err != nil {
 			return "", fmt.Errorf("dying after %s: %w", call, err)
 		}
@@ -36,13 +40,13 @@ func crash(ctx context.Context, _ *world, c *command) (string, error) {
 }
 
 // crashed runs a script and lets the process die in the last command after some calls, or not at all when after is negative.
-func crashed(ctx context.Context, script string, after int) (end string, calls []sim.Call, err error) {
+func crashed(ctx context.Context, o sim.Options, script string, after int) (end string, calls []sim.Call, err error) {
 	dir, err := os.MkdirTemp("", "story")
 	if err != nil {
 		return "", nil, fmt.Errorf("making a directory: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	w, err := newWorld(ctx, dir, sim.Options{})
+	w, err := newWorld(ctx, dir, o)
 	if err != nil {
 		return "", nil, err
 	}
