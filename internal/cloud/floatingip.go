@@ -98,13 +98,13 @@ func ofAddress(err error, address string) error {
 		return err
 	}
 	message := ""
-	switch {
-	case e.Reason == ReasonPermission:
+	switch e.Reason {
+	case ReasonPermission:
 		message = "the project has no floating IP with this address, and the controller's credentials may not choose the address of a new one (403): " +
 			"ask the platform team to allocate it for the project"
-	case e.Reason == ReasonDuplicate || e.Reason == ReasonInUse:
+	case ReasonDuplicate, ReasonInUse:
 		message = "the address is in use (409): ask for another one"
-	case e.Reason == ReasonValidation || e.Reason == ReasonSelector:
+	case ReasonValidation, ReasonSelector:
 		message = "it is no address of the floating network (400): ask for another one"
 	default:
 		return err
