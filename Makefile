@@ -21,6 +21,7 @@ demo: ## Show the controller at work on an embedded cloud; KEEP=1 leaves it runn
 
 .PHONY: test
 test: ## Unit, golden, property, scenario, contract (simulator) and envtest tests with the race detector.
+	@cd test/conformance && go test -timeout 5m ./...
 	@assets=$$(hack/kube-assets.sh) && KUBEBUILDER_ASSETS=$$assets go test -race -timeout 15m $(TEST_FLAGS) ./...
 
 .PHONY: build
@@ -36,6 +37,7 @@ lint: ## gofmt, go vet, golangci-lint with the import rules, shell syntax.
 	@unformatted=$$(gofmt -l $$(git ls-files '*.go')); [ -z "$$unformatted" ] || { echo "not gofmt-ed: $$unformatted" >&2; exit 1; }
 	go vet ./...
 	$(TOOLS) golangci-lint run --allow-parallel-runners ./...
+	cd test/conformance && ../../$(TOOLS) golangci-lint run --allow-parallel-runners --config ../../.golangci.yml --build-tags conformance ./...
 	@for script in $$(git ls-files | xargs grep -lE '^#!.*(bash|sh)$$' 2>/dev/null); do bash -n "$$script" || exit 1; done
 
 .PHONY: generated
@@ -47,6 +49,7 @@ generated: ## Fail when generated code or golden files differ from what is commi
 .PHONY: tidy-check
 tidy-check: ## Fail when go.mod or go.sum are not tidy.
 	go mod tidy -diff
+	cd test/conformance && go mod tidy -diff
 
 .PHONY: generate
 generate: ## Generate deepcopy functions and CRDs.
@@ -87,3 +90,7 @@ e2e: ## End-to-end tests on the real stack, which is brought up when it is not r
 .PHONY: contract
 contract: ## Run the contract suite against the real cloud of the stack.
 	@test/contract/run.sh
+
+.PHONY: conformance
+conformance: ## Run the Gateway API conformance suite on the real stack, native and with the responder; writes docs/conformance.
+	@PUBLISH=1 test/conformance/run.sh

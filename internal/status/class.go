@@ -2,12 +2,10 @@ package status
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
-	"sigs.k8s.io/gateway-api/pkg/features"
 )
 
 // SupportedBundle is the minor version of the Gateway API CRDs that this controller is built and tested for.
@@ -54,41 +52,6 @@ func ClassSupportedVersion(bundle string) Condition {
 	}
 	return condition(gwv1.GatewayClassConditionStatusSupportedVersion, metav1.ConditionFalse, gwv1.GatewayClassReasonUnsupportedVersion,
 		fmt.Sprintf("%s; this controller is tested with %s and goes on as well as it can. Install the standard channel of %s.", found, SupportedBundle, SupportedBundle))
-}
-
-// SupportedFeatures are the Gateway API features of a class, sorted by name. Those that are exact with a responder only are not named
-// without one.
-func SupportedFeatures(r *Responder) []gwv1.SupportedFeature {
-	supported := []features.FeatureName{
-		features.SupportGateway,
-		features.SupportGatewayAddressEmpty,
-		features.SupportGatewayFrontendClientCertificateValidation,
-		features.SupportGatewayPort8080,
-		features.SupportGatewayStaticAddresses,
-		features.SupportHTTPRoute,
-		features.SupportHTTPRouteBackendProtocolWebSocket,
-		features.SupportHTTPRouteNamedRouteRule,
-		features.SupportHTTPRouteParentRefPort,
-		features.SupportReferenceGrant,
-	}
-	if r != nil && !r.Missing {
-		supported = append(supported,
-			features.SupportGatewayHTTPListenerIsolation,
-			features.SupportHTTPRoute303RedirectStatusCode,
-			features.SupportHTTPRoute307RedirectStatusCode,
-			features.SupportHTTPRoute308RedirectStatusCode,
-			features.SupportHTTPRoutePathRedirect,
-			features.SupportHTTPRoutePortRedirect,
-			features.SupportHTTPRouteSchemeRedirect,
-			features.SupportListenerSet,
-		)
-	}
-	slices.Sort(supported)
-	out := make([]gwv1.SupportedFeature, 0, len(supported))
-	for _, name := range supported {
-		out = append(out, gwv1.SupportedFeature{Name: gwv1.FeatureName(name)})
-	}
-	return out
 }
 
 // ClassUnsupported is for a class whose parameters are fine but whose cloud cannot serve it now; message says what is missing.

@@ -82,7 +82,12 @@ class Init:
             r = run(unit.argv(line))
             if r.returncode and not line.startswith('-'):
                 return r.stdout
-        p = subprocess.Popen(unit.argv(unit.settings['ExecStart'][0]), stdin=subprocess.DEVNULL, start_new_session=True,
+        argv = unit.argv(unit.settings['ExecStart'][0])
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        if unit.name.startswith('haproxy-') and files < int(unit.settings.get('LimitNOFILE', ['0'])[-1]):
+            # For a load balancer without an enabled listener Octavia writes maxconn 1000000: HAProxy would want two files for each.
+            argv += ['-n', str(files // 4)]
+        p = subprocess.Popen(argv, stdin=subprocess.DEVNULL, start_new_session=True,
                              env=dict(os.environ, NOTIFY_SOCKET='/run/notify.sock', **unit.environment))
         service = self.services[unit.name] = Service(unit, p.pid)
         if 'notify' not in unit.settings.get('Type', []):
