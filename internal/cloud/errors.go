@@ -54,6 +54,8 @@ const (
 	ReasonSelector    Reason = "selector"
 	ReasonAddress     Reason = "address"
 	ReasonCertificate Reason = "certificate"
+	// ReasonProhibited is for TLS settings that the administrator of Octavia does not allow. Facts know them afterwards.
+	ReasonProhibited  Reason = "prohibited"
 	ReasonAuth        Reason = "auth"
 	ReasonPermission  Reason = "permission"
 	ReasonQuota       Reason = "quota"
@@ -78,6 +80,10 @@ type Error struct {
 	RequestID string
 	// RetryAfter is how long the service asked to be left alone; zero when it did not say.
 	RetryAfter time.Duration
+
+	// secrets are the ids of Barbican secrets that a refusal names, ciphers and version what it says is prohibited.
+	secrets, ciphers []string
+	version          string
 
 	// ended is the context's error when that is why the call ended.
 	ended error
@@ -174,7 +180,14 @@ func classifyInto(e *Error, svc service, err error) *Error {
 	case errors.As(err, &answer):
 		e.RequestID = requestID(answer.ResponseHeader)
 		e.RetryAfter = retryAfter(answer.ResponseHeader, time.Now())
-		class, reason, message := meaning(svc, answer.Method, answer.Actual, faultString(answer.Body))
+		fault := faultString(answer.Body)
+		class, reason, message := meaning(svc, answer.Method, answer.Actual, fault)
+		switch reason {
+		case ReasonCertificate:
+			e.secrets = secretsIn(fault)
+		case ReasonProhibited:
+			e.ciphers, e.version = prohibitedIn(fault)
+		}
 		return set(class, reason, "%s", message)
 	case errors.As(err, &paused):
 		e.RetryAfter = paused.wait
@@ -204,7 +217,11 @@ func isJSON(err error) bool {
 
 var (
 	fieldPattern = regexp.MustCompile(`(?i)(?:field/attribute|unknown attribute(?: for argument)?) '?([a-z0-9_]{1,40})`)
-	quotaPattern = regexp.MustCompile(`(?i)quota (?:has been met|exceeded) for resources?:? \[?'?([a-z0-9_ ]{1,40})`)
+	// References to secrets end in a UUID; all else in a fault string is the cloud's own words.
+	secretPattern  = regexp.MustCompile(`/secrets/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})`)
+	ciphersPattern = regexp.MustCompile(`(?i)prohibited by an administrator: ([A-Z0-9_-]+(?:, [A-Z0-9_-]+)*)`)
+	versionPattern = regexp.MustCompile(`(?i)less than the minimum: [^<]{1,80} < (TLSv1(?:\.[1-3])?)`)
+	quotaPattern   = regexp.MustCompile(`(?i)quota (?:has been met|exceeded) for resources?:? \[?'?([a-z0-9_ ]{1,40})`)
 )
 
 // meaning is what an answer stands for. One status has several meanings in Octavia and Neutron, so the fault string
@@ -257,6 +274,25 @@ func meaning(svc service, method string, status int, fault string) (Class, Reaso
 	return Retry, ReasonMalformed, fmt.Sprintf("%s gave an unexpected answer (%d)", name, status)
 }
 
+func secretsIn(fault string) []string {
+	var ids []string
+	for _, m := range secretPattern.FindAllStringSubmatch(fault, -1) {
+		ids = append(ids, m[1])
+	}
+	return ids
+}
+
+// prohibitedIn finds the ciphers, or the least version of TLS, that a fault string names.
+func prohibitedIn(fault string) (ciphers []string, version string) {
+	if m := ciphersPattern.FindStringSubmatch(fault); m != nil {
+		ciphers = strings.Split(m[1], ", ")
+	}
+	if m := versionPattern.FindStringSubmatch(fault); m != nil {
+		version = m[1]
+	}
+	return ciphers, version
+}
+
 func badRequest(name, method, fault string, has func(...string) bool) (Class, Reason, string) {
 	switch {
 	case has("could not retrieve certificate", "could not retrieve certificates"):
@@ -264,6 +300,10 @@ func badRequest(name, method, fault string, has func(...string) bool) (Class, Re
 			"Octavia cannot read the certificate in Barbican (400): the credentials need a role that may set the secret's ACL"
 	case has("pkcs12", "no cn or dnsname", "ca certificate is invalid"):
 		return UserFault, ReasonCertificate, "Octavia does not take the certificate as valid (400)"
+	case ciphersPattern.MatchString(fault) || versionPattern.MatchString(fault):
+		return UserFault, ReasonProhibited, "the administrator of Octavia prohibits a cipher or a version of TLS (400)"
+	case has("terminated_https") && has("not allowed in this deployment"):
+		return OperatorFault, ReasonCertificate, "the administrator of Octavia does not allow listeners that terminate TLS (400)"
 	case has("provider") && has("not enabled", "not supported", "not found"):
 		return OperatorFault, ReasonUnsupported, "Octavia does not have the provider (400)"
 	case has("quota"):

@@ -37,6 +37,9 @@ func TestClassify_readsTheFaultString(t *testing.T) {
 		reason Reason
 		says   string
 	}{
+		{"prohibited ciphers", octavia, "POST", 400, octaviaFault("Validation failure: The following ciphers have been prohibited by an administrator: AES128-SHA, AES256-SHA"), UserFault, ReasonProhibited, "prohibits a cipher"},
+		{"prohibited versions", octavia, "PUT", 400, octaviaFault("Validation failure: Requested TLS versions are less than the minimum: TLSv1.2 < TLSv1.3"), UserFault, ReasonProhibited, "version of TLS"},
+		{"TLS is switched off", octavia, "POST", 400, octaviaFault("The selected protocol is not allowed in this deployment: TERMINATED_HTTPS"), OperatorFault, ReasonCertificate, "terminate TLS"},
 		{"busy", octavia, "PUT", 409, octaviaFault("Load Balancer " + id + " is immutable and cannot be updated."), Wait, ReasonImmutable, "busy"},
 		{"busy delete", octavia, "DELETE", 409, octaviaFault("Invalid state PENDING_UPDATE of loadbalancer resource " + id), Wait, ReasonImmutable, "busy"},
 		{"duplicate listener", octavia, "POST", 409, octaviaFault("Another Listener on this Load Balancer is already using protocol TCP and protocol_port 80"), Stale, ReasonDuplicate, "already"},

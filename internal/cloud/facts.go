@@ -26,6 +26,8 @@ type Capabilities struct {
 	ProjectID string
 	// Version is the newest Octavia API version, such as "v2.30".
 	Version string
+	// minor is that of version 2.x; all if there is a later major one.
+	minor int
 	// Providers are the enabled Octavia providers.
 	Providers []string
 	// Barbican says whether the catalog has a key manager, without which there are no HTTPS listeners.
@@ -43,6 +45,45 @@ type factsCache struct {
 	capabilities *Capabilities
 	capableUntil time.Time
 	facts        map[FactsRequest]cachedFacts
+	// prohibited is what the administrator does not allow, as refusals have said.
+	prohibited prohibited
+}
+
+// prohibited is believed for prohibitedFor after the last refusal: an administrator may change their mind.
+type prohibited struct {
+	ciphers []string
+	version string
+	until   time.Time
+}
+
+const prohibitedFor = time.Hour
+
+// prohibit remembers what a refusal said.
+func (f *factsCache) prohibit(ciphers []string, version string, now time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forgive(now)
+	f.prohibited.until = now.Add(prohibitedFor)
+	f.prohibited.version = max(f.prohibited.version, version)
+	all := slices.Concat(f.prohibited.ciphers, ciphers)
+	slices.Sort(all)
+	f.prohibited.ciphers = slices.Compact(all)
+}
+
+// forgive forgets what was remembered for long enough.
+func (f *factsCache) forgive(now time.Time) {
+	if !now.Before(f.prohibited.until) {
+		f.prohibited = prohibited{}
+	}
+}
+
+// withProhibited adds to facts what is prohibited now.
+func (f *factsCache) withProhibited(facts lb.Facts, now time.Time) lb.Facts {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.forgive(now)
+	facts.ProhibitedCiphers, facts.MinimumTLSVersion = f.prohibited.ciphers, f.prohibited.version
+	return facts
 }
 
 type cachedFacts struct {
@@ -81,6 +122,9 @@ func (c *Client) Preflight(ctx context.Context) (Capabilities, error) {
 		if parsed := parseVersion(v.ID); slices.Compare(parsed[:], newest[:]) > 0 {
 			newest, out.Version = parsed, v.ID
 		}
+	}
+	if out.minor = newest[1]; newest[0] > minMajor {
+		out.minor = 0
 	}
 	unsupported := func(format string, args ...any) (Capabilities, error) {
 		return Capabilities{}, &Error{Class: OperatorFault, Reason: ReasonUnsupported, Op: "use", Resource: "Octavia",
@@ -125,10 +169,10 @@ func (c *Client) Facts(ctx context.Context, r FactsRequest) (lb.Facts, error) {
 	known, ok := c.facts.facts[r]
 	c.facts.mu.Unlock()
 	if ok && now.Before(known.until) {
-		return known.facts, nil
+		return c.facts.withProhibited(known.facts, now), nil
 	}
 
-	facts := lb.Facts{ProjectID: capabilities.ProjectID, KeyManager: capabilities.Barbican}
+	facts := lb.Facts{ProjectID: capabilities.ProjectID, KeyManager: capabilities.Barbican, OctaviaMinor: capabilities.minor}
 	if r.VIPSubnet == (lb.Selector{}) {
 		return lb.Facts{}, selectorFault("VIP subnet", "it must be selected by id or name")
 	}
@@ -156,12 +200,12 @@ func (c *Client) Facts(ctx context.Context, r FactsRequest) (lb.Facts, error) {
 		facts.FloatingNetworkID = network.ID
 	}
 	c.facts.mu.Lock()
-	defer c.facts.mu.Unlock()
 	if c.facts.facts == nil {
 		c.facts.facts = map[FactsRequest]cachedFacts{}
 	}
 	c.facts.facts[r] = cachedFacts{facts, now.Add(c.opts.FactsFor)}
-	return facts, nil
+	c.facts.mu.Unlock()
+	return c.facts.withProhibited(facts, now), nil
 }
 
 func (c *Client) subnet(ctx context.Context, what string, sel lb.Selector) (wireSubnet, error) {

@@ -3,6 +3,7 @@ package cloud
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/http"
@@ -73,7 +74,12 @@ func (c *Client) send(ctx context.Context, s *session, target string, r call) er
 	opts := &gophercloud.RequestOpts{JSONBody: r.body, JSONResponse: r.out, OkCodes: []int{200, 201, 202, 204}}
 	ctx = withCallInfo(ctx, r.service, operation(r.method, r.path))
 	_, err := s.provider.Request(ctx, r.method, target, opts) //nolint:bodyclose // gophercloud has read and closed it
-	return classify(r.service, r.op, r.what, err)
+	err = classify(r.service, r.op, r.what, err)
+	var refused *Error
+	if errors.As(err, &refused) && refused.Reason == ReasonProhibited {
+		c.facts.prohibit(refused.ciphers, refused.version, c.opts.Clock.Now())
+	}
+	return err
 }
 
 // element is an id as a path element. What is not one cannot be sent: it would name another resource.

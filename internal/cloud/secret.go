@@ -187,7 +187,11 @@ func tlsAttributes(l *lb.Listener, secrets []lb.Secret) (attributes, error) {
 	if l.TLS.ClientCA != "" {
 		a["client_authentication"], a["client_ca_tls_container_ref"] = "MANDATORY", ref(l.TLS.ClientCA)
 	}
-	a["tls_versions"], a["alpn_protocols"] = orList(l.TLS.Versions), orList(l.TLS.ALPN)
+	a["tls_versions"], a["alpn_protocols"], a["tls_ciphers"] = orList(l.TLS.Versions), orList(l.TLS.ALPN), or(l.TLS.Ciphers)
+	a["hsts_max_age"], a["hsts_include_subdomains"], a["hsts_preload"] = nil, nil, nil
+	if h := l.TLS.HSTS; h != nil {
+		a["hsts_max_age"], a["hsts_include_subdomains"], a["hsts_preload"] = h.MaxAge, h.IncludeSubdomains, h.Preload
+	}
 	if missing != nil {
 		return nil, missing
 	}
@@ -197,7 +201,7 @@ func tlsAttributes(l *lb.Listener, secrets []lb.Secret) (attributes, error) {
 // isTLSField says whether an attribute of a listener comes from tlsAttributes.
 func isTLSField(name string) bool {
 	return slices.Contains([]string{"default_tls_container_ref", "sni_container_refs", "client_authentication", "client_ca_tls_container_ref",
-		"tls_versions", "alpn_protocols"}, name)
+		"tls_versions", "alpn_protocols", "tls_ciphers", "hsts_max_age", "hsts_include_subdomains", "hsts_preload"}, name)
 }
 
 // forTLSCreate leaves out what is at its default.

@@ -306,3 +306,58 @@ func TestOfCertificates_isNothingElse(t *testing.T) {
 		t.Error("nil")
 	}
 }
+
+// What an administrator prohibits can be read from no call: it is learned from the refusal.
+func TestFacts_knowWhatOctaviaHasProhibited(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, sim.Options{ProhibitedCiphers: []string{"AES128-SHA", "AES256-SHA"}, MinimumTLSVersion: "TLSv1.3"}, Options{})
+	want := withTLS(g.tree(1), newCertificate(t, "a.test"))
+	tls := want.Listeners[1].TLS
+	tls.HSTS, tls.Ciphers = &lb.HSTS{MaxAge: 60, Preload: true}, "AES256-GCM-SHA384:AES256-SHA"
+	facts := func() lb.Facts {
+		t.Helper()
+		f, err := g.client.Facts(t.Context(), g.request())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	refused := func() {
+		t.Helper()
+		have, err := g.client.ObserveFor(t.Context(), testOwner, want, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err = g.client.Apply(t.Context(), &have, plan.Diff(want, &have), time.Hour, nil); ReasonOf(err) != ReasonProhibited {
+			t.Errorf("got %v", err)
+		}
+	}
+	if f := facts(); f.ProhibitedCiphers != nil || f.MinimumTLSVersion != "" || f.OctaviaMinor != 30 {
+		t.Errorf("before: %+v", f)
+	}
+	refused()
+	if f := facts(); !slices.Equal(f.ProhibitedCiphers, []string{"AES256-SHA"}) {
+		t.Errorf("after the ciphers: %+v", f)
+	}
+	tls.Ciphers = "AES256-GCM-SHA384"
+	refused()
+	if f := facts(); f.MinimumTLSVersion != "TLSv1.3" || len(f.ProhibitedCiphers) != 1 {
+		t.Errorf("after the version: %+v", f)
+	}
+	tls.Versions = []string{"TLSv1.3"}
+	have := g.reach(want)
+	if got := have.Listeners[1].TLS; got.Ciphers != tls.Ciphers || got.HSTS == nil || *got.HSTS != *tls.HSTS {
+		t.Errorf("observed %+v", got)
+	}
+	tls.HSTS = nil
+	if steps := plan.Diff(want, have); len(steps) != 1 || strings.Join(steps[0].Fields, " ") != "hsts_include_subdomains hsts_max_age hsts_preload" {
+		t.Errorf("planned %+v", steps)
+	}
+	if have = g.reach(want); have.Listeners[1].TLS.HSTS != nil {
+		t.Errorf("HSTS stays: %+v", have.Listeners[1].TLS.HSTS)
+	}
+	g.clock.Advance(2 * prohibitedFor)
+	if f := facts(); f.ProhibitedCiphers != nil || f.MinimumTLSVersion != "" {
+		t.Errorf("an administrator may change their mind: %+v", f)
+	}
+}

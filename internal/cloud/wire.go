@@ -132,6 +132,10 @@ type wireListener struct {
 	ClientAuthentication string            `json:"client_authentication"`
 	TLSVersions          []string          `json:"tls_versions"`
 	ALPNProtocols        []string          `json:"alpn_protocols"`
+	TLSCiphers           string            `json:"tls_ciphers"`
+	HSTSMaxAge           *int              `json:"hsts_max_age"`
+	HSTSSubdomains       bool              `json:"hsts_include_subdomains"`
+	HSTSPreload          bool              `json:"hsts_preload"`
 	LoadBalancers        []wireRef         `json:"loadbalancers"`
 	// Policies are ids in a list, and whole objects in the answer to a fully-populated create.
 	Policies []wirePolicy `json:"l7policies"`
@@ -150,7 +154,10 @@ func (w wireListener) model() lb.Listener {
 	if w.Protocol == lb.TerminatedHTTPS {
 		// These are references until nameSecrets.
 		l.TLS = &lb.ListenerTLS{Default: w.DefaultRef, SNI: slices.Clone(w.SNIRefs),
-			Versions: slices.Sorted(slices.Values(w.TLSVersions)), ALPN: slices.Clone(w.ALPNProtocols)}
+			Versions: slices.Sorted(slices.Values(w.TLSVersions)), ALPN: slices.Clone(w.ALPNProtocols), Ciphers: w.TLSCiphers}
+		if w.HSTSMaxAge != nil {
+			l.TLS.HSTS = &lb.HSTS{MaxAge: *w.HSTSMaxAge, IncludeSubdomains: w.HSTSSubdomains, Preload: w.HSTSPreload}
+		}
 		if w.ClientAuthentication == "MANDATORY" {
 			l.TLS.ClientCA = w.ClientCARef
 		}

@@ -53,15 +53,32 @@ func terminate(in *input, owner lb.Owner, listeners []*listener) *terminator {
 		}
 	}
 	byPort := map[gwv1.PortNumber][]*listener{}
+	resolved := map[*listener]bool{}
 	for _, l := range listeners {
-		if l.protocol == gwv1.HTTPSProtocolType && l.served() && t.resolve(l) {
+		if l.protocol == gwv1.HTTPSProtocolType && l.served() && t.understand(l) {
 			byPort[l.port] = append(byPort[l.port], l)
+			resolved[l] = t.resolve(l)
 		}
 	}
 	for port, same := range byPort {
-		t.port(port, same)
+		// Whose options count does not depend on Secrets: one that comes late changes nothing for others.
+		same = slices.DeleteFunc(agree(same), func(l *listener) bool { return !resolved[l] })
+		if same = slices.DeleteFunc(same, unservable); len(same) > 0 {
+			t.port(port, same)
+		}
 	}
 	return t
+}
+
+// unservable refuses a listener that has a certificate which its options leave no client a way to use.
+func unservable(l *listener) bool {
+	i := slices.IndexFunc(l.certificates, func(c *certificate) bool { return !l.options.serves(c) })
+	if i < 0 {
+		return false
+	}
+	l.refuse(status.ListenerUnsupportedValue(fmt.Sprintf("no cipher of the option %s in tls.options works with the %s key of Secret %s",
+		optionCiphers, l.certificates[i].Algorithm, l.certificates[i].secret)))
+	return true
 }
 
 // port decides what the Octavia listener of a port needs.
@@ -70,13 +87,13 @@ func (t *terminator) port(port gwv1.PortNumber, listeners []*listener) {
 	if !ok {
 		return
 	}
-	listeners = agree(listeners)
 	listeners, byDefault := distinguishable(listeners)
 	if byDefault == nil {
 		return
 	}
 	markOverlaps(listeners)
-	tls := &lb.ListenerTLS{Default: byDefault.key, Versions: listeners[0].options.versions, ALPN: listeners[0].options.alpn}
+	tls := &lb.ListenerTLS{Default: byDefault.key, Versions: listeners[0].options.versions, ALPN: listeners[0].options.alpn,
+		Ciphers: strings.Join(listeners[0].options.ciphers, ":"), HSTS: listeners[0].options.hsts}
 	for _, c := range certificatesOf(listeners) {
 		t.want(lb.Secret{Key: c.key, Certificate: &c.Certificate})
 		if c != byDefault && c.key != byDefault.key {
@@ -106,8 +123,8 @@ func (t *terminator) list() []lb.Secret {
 	return all
 }
 
-// resolve reads what one listener asks for, and says whether that is complete.
-func (t *terminator) resolve(l *listener) bool {
+// understand says whether what a listener asks for can be had at all, whatever it refers to.
+func (t *terminator) understand(l *listener) bool {
 	if !t.in.Facts.KeyManager {
 		l.refuse(status.ListenerNoKeyManager())
 		return false
@@ -120,12 +137,17 @@ func (t *terminator) resolve(l *listener) bool {
 		l.refuse(status.ListenerUnsupportedValue("tls.mode of an HTTPS listener must be Terminate"))
 		return false
 	}
-	options, why := readTLSOptions(l.tls.Options)
+	options, why := readTLSOptions(l.tls.Options, t.in.Facts)
 	if why != "" {
 		l.refuse(status.ListenerUnsupportedValue(why))
 		return false
 	}
 	l.options = options
+	return true
+}
+
+// resolve reads the certificates of a listener, and says whether all can be used.
+func (t *terminator) resolve(l *listener) bool {
 	var warnings []string
 	for _, ref := range l.tls.CertificateRefs {
 		c, problem := t.certificate(l, ref)

@@ -12,7 +12,16 @@ type Facts struct {
 	FloatingNetworkID string `json:"floatingNetworkID,omitempty"`
 	// KeyManager says whether the cloud has Barbican, which HTTPS listeners need.
 	KeyManager bool `json:"keyManager,omitempty"`
+	// OctaviaMinor is the newest version 2.x of Octavia's API; 0 when it is not known, which is taken for new.
+	OctaviaMinor int `json:"octaviaMinor,omitempty"`
+	// ProhibitedCiphers and MinimumTLSVersion are what the administrator does not allow listeners, as far as Octavia has said so: no call
+	// asks for it.
+	ProhibitedCiphers []string `json:"prohibitedCiphers,omitempty"`
+	MinimumTLSVersion string   `json:"minimumTLSVersion,omitempty"`
 }
+
+// Octavia says whether the cloud has version 2.minor of Octavia's API.
+func (f Facts) Octavia(minor int) bool { return f.OctaviaMinor == 0 || f.OctaviaMinor >= minor }
 
 // Subnet is a Neutron subnet.
 type Subnet struct {

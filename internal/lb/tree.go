@@ -1,6 +1,9 @@
 package lb
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // Kind names an object of a tree. The values are also the role in the ownership mark.
 type Kind string
@@ -157,6 +160,33 @@ type ListenerTLS struct {
 	// Versions and ALPN are in Octavia's names; Versions are sorted, ALPN is in order of preference.
 	Versions []string `json:"versions,omitempty"`
 	ALPN     []string `json:"alpn,omitempty"`
+	// Ciphers are the suites of TLS 1.2 in OpenSSL's names, with colons; "" leaves them to Octavia.
+	Ciphers string `json:"ciphers,omitempty"`
+	// HSTS is nil when nothing is said about it.
+	HSTS *HSTS `json:"hsts,omitempty"`
+}
+
+// HSTS is what the Strict-Transport-Security header of a listener's answers says.
+type HSTS struct {
+	// MaxAge is in seconds; 0 makes clients forget.
+	MaxAge            int  `json:"maxAge"`
+	IncludeSubdomains bool `json:"includeSubdomains,omitempty"`
+	Preload           bool `json:"preload,omitempty"`
+}
+
+// Header is the value of the header as Octavia writes it, "" for none.
+func (h *HSTS) Header() string {
+	if h == nil {
+		return ""
+	}
+	value := fmt.Sprintf("max-age=%d;", h.MaxAge)
+	if h.IncludeSubdomains {
+		value += " includeSubDomains;"
+	}
+	if h.Preload {
+		value += " preload;"
+	}
+	return value
 }
 
 // Action is what a policy does. HAProxy evaluates all REJECT first, then all redirects, then all pool policies,

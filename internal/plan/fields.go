@@ -21,14 +21,25 @@ var listenerSetters = setters[lb.Listener]{
 		setTLS(to, from, func(to, from *lb.ListenerTLS) { to.ClientCA = from.ClientCA })
 	},
 	"default_tls_container_ref": func(to, from *lb.Listener) { setTLS(to, from, copyDefault) },
+	"hsts_include_subdomains":   setHSTS,
+	"hsts_max_age":              setHSTS,
+	"hsts_preload":              setHSTS,
 	"insert_headers":            func(to, from *lb.Listener) { to.InsertHeaders = from.InsertHeaders },
 	"sni_container_refs":        func(to, from *lb.Listener) { setTLS(to, from, copySNI) },
+	"tls_ciphers": func(to, from *lb.Listener) {
+		setTLS(to, from, func(to, from *lb.ListenerTLS) { to.Ciphers = from.Ciphers })
+	},
 	"tls_versions": func(to, from *lb.Listener) {
 		setTLS(to, from, func(to, from *lb.ListenerTLS) { to.Versions = from.Versions })
 	},
 	"timeout_client_data":    func(to, from *lb.Listener) { to.TimeoutClientData = from.TimeoutClientData },
 	"timeout_member_connect": func(to, from *lb.Listener) { to.TimeoutMemberConnect = from.TimeoutMemberConnect },
 	"timeout_member_data":    func(to, from *lb.Listener) { to.TimeoutMemberData = from.TimeoutMemberData },
+}
+
+// setHSTS is for all three fields of it: they are one value, and a plan names all or none.
+func setHSTS(to, from *lb.Listener) {
+	setTLS(to, from, func(to, from *lb.ListenerTLS) { to.HSTS = from.HSTS })
 }
 
 func setTLS(to, from *lb.Listener, part func(to, from *lb.ListenerTLS)) {

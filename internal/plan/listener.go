@@ -115,11 +115,15 @@ func (c *change) listenerFields(want, have *lb.Listener) []string {
 		{"connection_limit", want.ConnectionLimit != 0 && want.ConnectionLimit != have.ConnectionLimit},
 		{"default_pool_id", c.defaultDiffers(want, have)},
 		{"default_tls_container_ref", wantTLS.Default != haveTLS.Default},
+		{"hsts_include_subdomains", wantTLS.HSTS.Header() != haveTLS.HSTS.Header()},
+		{"hsts_max_age", wantTLS.HSTS.Header() != haveTLS.HSTS.Header()},
+		{"hsts_preload", wantTLS.HSTS.Header() != haveTLS.HSTS.Header()},
 		{"insert_headers", !maps.Equal(want.InsertHeaders, have.InsertHeaders)},
 		{"sni_container_refs", !sameSet(wantTLS.SNI, haveTLS.SNI)},
 		{"timeout_client_data", want.TimeoutClientData != 0 && want.TimeoutClientData != have.TimeoutClientData},
 		{"timeout_member_connect", want.TimeoutMemberConnect != 0 && want.TimeoutMemberConnect != have.TimeoutMemberConnect},
 		{"timeout_member_data", want.TimeoutMemberData != 0 && want.TimeoutMemberData != have.TimeoutMemberData},
+		{"tls_ciphers", wantTLS.Ciphers != "" && wantTLS.Ciphers != haveTLS.Ciphers},
 		{"tls_versions", len(wantTLS.Versions) > 0 && !sameSet(wantTLS.Versions, haveTLS.Versions)},
 	} {
 		if f.differ {

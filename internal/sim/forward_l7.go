@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -364,9 +365,6 @@ func (s *socket) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	if fe.hsts != "" {
-		w.Header().Set("Strict-Transport-Security", fe.hsts)
-	}
 	if fe.protocol == "TERMINATED_HTTPS" && r.TLS == nil {
 		// Without a default certificate the bind line has no ssl.
 		redirect(w, http.StatusFound, "https://"+r.Host+rawURI(r))
@@ -475,11 +473,22 @@ func (c *Cloud) compileTLS(l *listener, fe *frontend) error {
 		}
 		certs.list = append(certs.list, tc)
 	}
-	cfg := &tls.Config{GetCertificate: certs.choose, NextProtos: l.ALPNProtocols, MinVersion: tls.VersionTLS13}
-	versions := map[string]uint16{"TLSv1": tls.VersionTLS10, "TLSv1.1": tls.VersionTLS11, "TLSv1.2": tls.VersionTLS12, "TLSv1.3": tls.VersionTLS13}
+	cfg := &tls.Config{GetCertificate: certs.choose, NextProtos: l.ALPNProtocols, MinVersion: tls.VersionTLS13, CipherSuites: []uint16{}}
+	// HAProxy serves nothing below, whatever the list says.
+	versions := map[string]uint16{"TLSv1.2": tls.VersionTLS12, "TLSv1.3": tls.VersionTLS13}
 	for _, v := range l.TLSVersions {
 		if n := versions[v]; n != 0 {
 			cfg.MinVersion, cfg.MaxVersion = min(cfg.MinVersion, n), max(cfg.MaxVersion, n)
+		}
+	}
+	if cfg.MaxVersion == 0 {
+		return errors.New("all versions of TLS are disabled")
+	}
+	if l.TLSCiphers != nil {
+		for _, name := range strings.Split(*l.TLSCiphers, ":") {
+			if id, ok := suites[name]; ok {
+				cfg.CipherSuites = append(cfg.CipherSuites, id)
+			}
 		}
 	}
 	if l.ClientCATLSContainerRef != nil && l.ClientAuthentication != "NONE" {
@@ -498,6 +507,20 @@ func (c *Cloud) compileTLS(l *listener, fe *frontend) error {
 	}
 	fe.tls = cfg
 	return nil
+}
+
+// suites are the ciphers of TLS 1.2 that this process can speak, by OpenSSL's names.
+var suites = map[string]uint16{
+	"ECDHE-ECDSA-AES128-GCM-SHA256": tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256,
+	"ECDHE-ECDSA-AES256-GCM-SHA384": tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384,
+	"ECDHE-ECDSA-CHACHA20-POLY1305": tls.TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,
+	"ECDHE-RSA-AES128-GCM-SHA256":   tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256,
+	"ECDHE-RSA-AES256-GCM-SHA384":   tls.TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384,
+	"ECDHE-RSA-CHACHA20-POLY1305":   tls.TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256,
+	"ECDHE-ECDSA-AES128-SHA":        tls.TLS_ECDHE_ECDSA_WITH_AES_128_CBC_SHA,
+	"ECDHE-ECDSA-AES256-SHA":        tls.TLS_ECDHE_ECDSA_WITH_AES_256_CBC_SHA,
+	"ECDHE-RSA-AES128-SHA":          tls.TLS_ECDHE_RSA_WITH_AES_128_CBC_SHA,
+	"ECDHE-RSA-AES256-SHA":          tls.TLS_ECDHE_RSA_WITH_AES_256_CBC_SHA,
 }
 
 // certChooser picks by the names inside the certificates: an exact name, then

@@ -72,6 +72,10 @@ func (c *Cloud) compileBackend(p *pool, timeout time.Duration) (*backend, error)
 		ErrorHandler:  proxyFailed,
 		ModifyResponse: func(resp *http.Response) error {
 			be.remember(resp)
+			// Only what comes from a member gets it, not HAProxy's own answers.
+			if fe, ok := resp.Request.Context().Value(frontKey{}).(*frontend); ok && fe.hsts != "" {
+				resp.Header.Set("Strict-Transport-Security", fe.hsts)
+			}
 			return nil
 		},
 	}

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"regexp"
 	"slices"
 	"sort"
 	"strings"
@@ -260,8 +261,32 @@ func checkCIDRs(lb *loadBalancer, cidrs []string) error {
 
 var tlsVersions = []string{"SSLv3", "TLSv1", "TLSv1.1", "TLSv1.2", "TLSv1.3"}
 
+// cipherCharacters are those of a cipher string in OpenSSL's form.
+var cipherCharacters = regexp.MustCompile(`^[A-Za-z0-9\-+!:@=_.]+$`)
+
+// checkCiphers checks a list of ciphers that was given.
+func (c *Cloud) checkCiphers(a attrs) error {
+	given := a.str("tls_ciphers")
+	if given == "" {
+		return nil
+	}
+	if !cipherCharacters.MatchString(given) {
+		return invalid("Invalid characters in cipher string. Only alphanumeric, -, +, !, :, @, =, _, and . are allowed.")
+	}
+	var bad []string
+	for _, name := range strings.Split(given, ":") {
+		if slices.Contains(c.opts.ProhibitedCiphers, name) {
+			bad = append(bad, name)
+		}
+	}
+	if len(bad) > 0 {
+		return invalid("The following ciphers have been prohibited by an administrator: %s", strings.Join(bad, ", "))
+	}
+	return nil
+}
+
 // checkTLSLists checks the lists of versions and protocols that were given.
-func checkTLSLists(a attrs) error {
+func (c *Cloud) checkTLSLists(a attrs) error {
 	if a.set("tls_versions") {
 		versions := a.strs("tls_versions")
 		if len(versions) == 0 {
@@ -275,6 +300,15 @@ func checkTLSLists(a attrs) error {
 		}
 		if len(bad) > 0 {
 			return invalid("Invalid TLS versions: %s", strings.Join(bad, ", "))
+		}
+		least := slices.Index(tlsVersions, c.opts.MinimumTLSVersion)
+		for _, v := range versions {
+			if slices.Index(tlsVersions, v) < least {
+				bad = append(bad, v)
+			}
+		}
+		if len(bad) > 0 {
+			return invalid("Requested TLS versions are less than the minimum: %s < %s", strings.Join(bad, ", "), c.opts.MinimumTLSVersion)
 		}
 	}
 	if a.set("alpn_protocols") && len(a.list("alpn_protocols")) == 0 {
@@ -311,6 +345,9 @@ func (c *Cloud) newListener(lb *loadBalancer, a attrs, pools []*pool) (*listener
 	case a.str("client_crl_container_ref") != "" && ca == "":
 		return nil, invalid("A client authentication CA reference is required to specify a client authentication revocation list.")
 	}
+	if err := c.checkCiphers(a); err != nil {
+		return nil, err
+	}
 	certs := slices.Clone(sni)
 	if def != "" {
 		certs = append(certs, def)
@@ -330,7 +367,7 @@ func (c *Cloud) newListener(lb *loadBalancer, a attrs, pools []*pool) (*listener
 		return nil, err
 	}
 	if tls {
-		if err := checkTLSLists(a); err != nil {
+		if err := c.checkTLSLists(a); err != nil {
 			return nil, err
 		}
 	}
@@ -459,7 +496,10 @@ func (c *Cloud) checkListenerUpdate(l *listener, a attrs) error {
 	if err := checkCIDRs(l.lb, a.strs("allowed_cidrs")); err != nil {
 		return err
 	}
-	if err := checkTLSLists(a); err != nil {
+	if err := c.checkCiphers(a); err != nil {
+		return err
+	}
+	if err := c.checkTLSLists(a); err != nil {
 		return err
 	}
 	if (a.flag("hsts_include_subdomains") || a.flag("hsts_preload")) && l.HSTSMaxAge == nil && !a.set("hsts_max_age") {

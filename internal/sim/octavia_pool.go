@@ -250,8 +250,11 @@ func (c *Cloud) newPool(lb *loadBalancer, a attrs) (*pool, error) {
 		return nil, err
 	}
 	p := &pool{common: c.newCommon(lb.ProjectID, a), lb: lb}
+	if err := c.checkCiphers(a); err != nil {
+		return nil, err
+	}
 	if a.flag("tls_enabled") {
-		if err := checkTLSLists(a); err != nil {
+		if err := c.checkTLSLists(a); err != nil {
 			return nil, err
 		}
 		p.setTLSDefaults()
@@ -301,7 +304,10 @@ func (c *Cloud) updatePool(r *request, p *pool) (response, error) {
 	if a.has("tls_ciphers") && !a.set("tls_ciphers") {
 		a["tls_ciphers"] = defaultTLS
 	}
-	if err := checkTLSLists(a); err != nil {
+	if err := c.checkCiphers(a); err != nil {
+		return response{}, err
+	}
+	if err := c.checkTLSLists(a); err != nil {
 		return response{}, err
 	}
 	if err := lockable(p.lb); err != nil {

@@ -35,6 +35,10 @@ type Options struct {
 	BrokenCreate bool
 	// ChooseAddress lets projects choose the address of a floating IP, which Neutron's default policy leaves to administrators.
 	ChooseAddress bool
+	// ProhibitedCiphers and MinimumTLSVersion are settings of the administrator
+	// for TLS, tls_cipher_prohibit_list and minimum_tls_version.
+	ProhibitedCiphers []string
+	MinimumTLSVersion string
 	// PageLimit is the largest and the default page of a list. Default 1000.
 	PageLimit int
 	// TokenTTL is the life of a token. Default one hour.
