@@ -30,7 +30,7 @@ build: ## Build the binaries into bin/.
 
 ##@ Checks
 .PHONY: verify
-verify: lint generated tidy-check ## Lint; generated code, golden files and docs are current; the tree is clean.
+verify: lint generated tidy-check chart-check monitoring-check ## Lint; generated code, golden files and docs are current; the tree is clean.
 
 .PHONY: lint
 lint: ## gofmt, go vet, golangci-lint with the import rules, shell syntax.
@@ -51,10 +51,19 @@ tidy-check: ## Fail when go.mod or go.sum are not tidy.
 	go mod tidy -diff
 	cd test/conformance && go mod tidy -diff
 
+.PHONY: chart-check
+chart-check: ## Lint and render the Helm chart.
+	@test/chart/static.sh
+
+.PHONY: monitoring-check
+monitoring-check: ## Check alerts and dashboard against the metrics that the controller has.
+	cd hack/monitoring && go test -count=1 ./...
+
 .PHONY: generate
 generate: ## Generate deepcopy functions and CRDs.
 	$(TOOLS) controller-gen object paths=$(CURDIR)/api/...
 	$(TOOLS) controller-gen crd paths=$(CURDIR)/api/... output:crd:artifacts:config=$(CURDIR)/config/crd
+	@hack/chart-files.sh
 
 .PHONY: golden
 golden: ## Rewrite all golden files; read the difference before you commit it.
@@ -86,6 +95,10 @@ stack-down: ## Take the stack down: no process and no namespace is left.
 .PHONY: e2e
 e2e: ## End-to-end tests on the real stack, which is brought up when it is not running.
 	@test/e2e/run.sh
+
+.PHONY: chart
+chart: ## Install, upgrade, roll back and remove the Helm chart on the stack.
+	@test/chart/run.sh
 
 .PHONY: contract
 contract: ## Run the contract suite against the real cloud of the stack.

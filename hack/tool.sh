@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Runs a build tool at the version that hack/tools pins, e.g. "hack/tool.sh golangci-lint run ./...".
-# Built once into the cache, keyed by the lock file.
+# Built once into the cache, keyed by the lock file. "hack/tool.sh --path helm" prints where it is.
 set -euo pipefail
 tools="$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)/tools"
 cache="${GATEWAY_API_OPENSTACK_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/gateway-api-openstack}"
+path=
+[ "$1" != --path ] || { path=1; shift; }
 tool=$1; shift
 case "$tool" in
 golangci-lint) module="$tools/lint" package=github.com/golangci/golangci-lint/v2/cmd/golangci-lint ;;
@@ -18,4 +20,5 @@ if [ ! -x "$bin" ]; then
 	(cd "$module" && CGO_ENABLED=0 go build -trimpath -o "$bin.$$" "$package")
 	mv "$bin.$$" "$bin"
 fi
+[ -z "$path" ] || { echo "$bin"; exit; }
 exec "$bin" "$@"
