@@ -69,6 +69,15 @@ generate: ## Generate deepcopy functions and CRDs.
 golden: ## Rewrite all golden files; read the difference before you commit it.
 	go test ./internal/compile/... ./internal/plan/... ./test/scenario/... -update
 
+##@ Release
+.PHONY: release
+release: ## Build everything of a release into dist/: binaries, OCI layout, chart, evidence, checksums. SIGNING_KEY=FILE signs with an SSH key.
+	cd hack/release && go run . -root $(CURDIR) -out $(CURDIR)/dist $(if $(SIGNING_KEY),-signing-key $(abspath $(SIGNING_KEY)))
+
+.PHONY: release-check
+release-check: ## Build a release twice, from two clones, and fail when a byte differs.
+	@hack/release-check.sh
+
 ##@ Measure
 .PHONY: bench
 bench: ## Calls and time against Octavia's own for 1 to 200 rules, and the speed of compile, plan and route (about 5 minutes).
