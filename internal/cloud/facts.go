@@ -1,10 +1,12 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
-	"net/url"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,11 +16,30 @@ import (
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 )
 
-// FactsRequest is what a class selects. Only VIPSubnet is required.
+// FactsRequest is what a class selects and asks for. VIPSubnet or VIPNetwork is required.
 type FactsRequest struct {
-	VIPSubnet       lb.Selector
-	MemberSubnet    lb.Selector
-	FloatingNetwork lb.Selector
+	VIPSubnet            lb.Selector   `json:"vipSubnet,omitzero"`
+	VIPNetwork           lb.Selector   `json:"vipNetwork,omitzero"`
+	AdditionalVIPSubnets []lb.Selector `json:"additionalVIPSubnets,omitempty"`
+	MemberSubnet         lb.Selector   `json:"memberSubnet,omitzero"`
+	FloatingNetwork      lb.Selector   `json:"floatingNetwork,omitzero"`
+	VIPSecurityGroups    []lb.Selector `json:"vipSecurityGroups,omitempty"`
+	Flavor               lb.Selector   `json:"flavor,omitzero"`
+	AvailabilityZone     string        `json:"availabilityZone,omitempty"`
+	// AllowedCIDRs are checked against the families of the VIPs.
+	AllowedCIDRs []string `json:"allowedCIDRs,omitempty"`
+	// TLSVersions and TLSCiphers say that the class sets them.
+	TLSVersions bool `json:"tlsVersions,omitempty"`
+	TLSCiphers  bool `json:"tlsCiphers,omitempty"`
+}
+
+// key identifies the request among those that are remembered.
+func (r FactsRequest) key() (string, error) {
+	b, err := json.Marshal(r)
+	if err != nil {
+		return "", fmt.Errorf("a class cannot be written down: %w", err)
+	}
+	return string(b), nil
 }
 
 // Capabilities is what the cloud can do, as far as we need it.
@@ -34,17 +55,29 @@ type Capabilities struct {
 	Barbican bool
 }
 
-// amphoraFamily are the names under which the Amphora provider is known.
-var amphoraFamily = []string{"amphora", "octavia", "amphorav2"}
+// amphora is the provider that is used, in so many words. Clouds have aliases of it ("octavia", "amphorav2"), and what they stand for is the
+// operator's to change.
+const amphora = "amphora"
 
 // minVersion is the first API version with tags, which ownership rests on.
 const minMajor, minMinor = 2, 5
+
+// The minor versions of API 2 that brought what a class can ask for.
+const (
+	minorFlavors           = 6
+	minorAllowedCIDRs      = 12
+	minorZones             = 14
+	minorCiphers           = 15
+	minorVersions          = 17
+	minorAdditionalVIPs    = 26
+	minorVIPSecurityGroups = 29
+)
 
 type factsCache struct {
 	mu           sync.Mutex
 	capabilities *Capabilities
 	capableUntil time.Time
-	facts        map[FactsRequest]cachedFacts
+	facts        map[string]cachedFacts
 	// prohibited is what the administrator does not allow, as refusals have said.
 	prohibited prohibited
 }
@@ -141,8 +174,8 @@ func (c *Client) Preflight(ctx context.Context) (Capabilities, error) {
 		out.Providers = append(out.Providers, p.Name)
 	}
 	slices.Sort(out.Providers)
-	if !slices.ContainsFunc(out.Providers, func(p string) bool { return slices.Contains(amphoraFamily, p) }) {
-		return unsupported("the amphora provider is not enabled; enabled are: %s", strings.Join(out.Providers, ", "))
+	if !slices.Contains(out.Providers, amphora) {
+		return unsupported("the provider %q is not enabled under this name, and no alias is used for it; enabled are: %s", amphora, strings.Join(out.Providers, ", "))
 	}
 	c.facts.mu.Lock()
 	defer c.facts.mu.Unlock()
@@ -157,92 +190,149 @@ func parseVersion(id string) (v [2]int) {
 	return v
 }
 
-// Facts resolves the selectors of a class. A selector that names nothing, or several things, is a UserFault that says
-// which. The answer is believed for Options.FactsFor: up to three calls, and those of Preflight.
+// Facts resolves the selectors of a class and checks what else it asks for. What cannot be had is a UserFault that names the field and says what to
+// do. The answer is believed for Options.FactsFor: one call for each selector, and those of Preflight.
 func (c *Client) Facts(ctx context.Context, r FactsRequest) (lb.Facts, error) {
 	capabilities, err := c.Preflight(ctx)
 	if err != nil {
 		return lb.Facts{}, err
 	}
+	key, err := r.key()
+	if err != nil {
+		return lb.Facts{}, err
+	}
 	now := c.opts.Clock.Now()
 	c.facts.mu.Lock()
-	known, ok := c.facts.facts[r]
+	known, ok := c.facts.facts[key]
 	c.facts.mu.Unlock()
 	if ok && now.Before(known.until) {
 		return c.facts.withProhibited(known.facts, now), nil
 	}
-
-	facts := lb.Facts{ProjectID: capabilities.ProjectID, KeyManager: capabilities.Barbican, OctaviaMinor: capabilities.minor}
-	if r.VIPSubnet == (lb.Selector{}) {
-		return lb.Facts{}, selectorFault("VIP subnet", "it must be selected by id or name")
-	}
-	vip, err := c.subnet(ctx, "VIP subnet", r.VIPSubnet)
-	if err != nil {
+	facts := lb.Facts{ProjectID: capabilities.ProjectID, KeyManager: capabilities.Barbican, Provider: amphora,
+		OctaviaMinor: capabilities.minor}
+	if err := c.resolve(ctx, r, &facts); err != nil {
 		return lb.Facts{}, err
-	}
-	facts.VIPSubnet = lb.Subnet{ID: vip.ID, NetworkID: vip.NetworkID, CIDR: vip.CIDR}
-	if r.MemberSubnet != (lb.Selector{}) {
-		member, err := c.subnet(ctx, "member subnet", r.MemberSubnet)
-		if err != nil {
-			return lb.Facts{}, err
-		}
-		facts.MemberSubnetID = member.ID
-	}
-	if r.FloatingNetwork != (lb.Selector{}) {
-		network, err := one[wireNetwork](ctx, c, "/networks", "networks", "floating network", r.FloatingNetwork,
-			url.Values{"fields": {"id", "name", "router:external"}})
-		if err != nil {
-			return lb.Facts{}, err
-		}
-		if !network.External {
-			return lb.Facts{}, selectorFault("floating network", "the network is not external (router:external)")
-		}
-		facts.FloatingNetworkID = network.ID
 	}
 	c.facts.mu.Lock()
 	if c.facts.facts == nil {
-		c.facts.facts = map[FactsRequest]cachedFacts{}
+		c.facts.facts = map[string]cachedFacts{}
 	}
-	c.facts.facts[r] = cachedFacts{facts, now.Add(c.opts.FactsFor)}
+	c.facts.facts[key] = cachedFacts{facts, now.Add(c.opts.FactsFor)}
 	c.facts.mu.Unlock()
 	return c.facts.withProhibited(facts, now), nil
 }
 
-func (c *Client) subnet(ctx context.Context, what string, sel lb.Selector) (wireSubnet, error) {
-	return one[wireSubnet](ctx, c, "/subnets", "subnets", what, sel,
-		url.Values{"fields": {"id", "name", "network_id", "cidr"}})
+// resolve fills in what depends on the request. What needs no call is checked first.
+func (c *Client) resolve(ctx context.Context, r FactsRequest, facts *lb.Facts) error {
+	for _, needs := range []struct {
+		field string
+		asked bool
+		minor int
+	}{
+		{"spec.flavor", !r.Flavor.None(), minorFlavors},
+		{"spec.allowedCIDRs", len(r.AllowedCIDRs) > 0, minorAllowedCIDRs},
+		{"spec.availabilityZone", r.AvailabilityZone != "", minorZones},
+		{"spec.tls.ciphers", r.TLSCiphers, minorCiphers},
+		{"spec.tls.versions", r.TLSVersions, minorVersions},
+		{"spec.additionalVIPSubnets", len(r.AdditionalVIPSubnets) > 0, minorAdditionalVIPs},
+		{"spec.vipSecurityGroups", len(r.VIPSecurityGroups) > 0, minorVIPSecurityGroups},
+	} {
+		if needs.asked && !facts.Octavia(needs.minor) {
+			return selectorFault(needs.field, fmt.Sprintf("it needs Octavia API 2.%d, and this cloud has 2.%d: leave it out", needs.minor, facts.OctaviaMinor))
+		}
+	}
+	if err := c.resolveVIPs(ctx, r, facts); err != nil {
+		return err
+	}
+	if !r.MemberSubnet.None() {
+		member, err := c.subnet(ctx, "spec.memberSubnet", r.MemberSubnet)
+		if err != nil {
+			return err
+		}
+		facts.MemberSubnetID = member.ID
+	}
+	if !r.FloatingNetwork.None() {
+		network, err := c.network(ctx, "spec.floatingNetwork", r.FloatingNetwork, externalOnly)
+		if err != nil {
+			return err
+		}
+		if !network.External {
+			return selectorFault("spec.floatingNetwork", "the network is not external (router:external): floating IPs come from an external one")
+		}
+		facts.FloatingNetworkID = network.ID
+	}
+	for i, selector := range r.VIPSecurityGroups {
+		group, err := c.securityGroup(ctx, fmt.Sprintf("spec.vipSecurityGroups[%d]", i), selector)
+		if err != nil {
+			return err
+		}
+		if !slices.Contains(facts.VIPSecurityGroupIDs, group.ID) {
+			facts.VIPSecurityGroupIDs = append(facts.VIPSecurityGroupIDs, group.ID)
+		}
+	}
+	slices.Sort(facts.VIPSecurityGroupIDs)
+	if !r.Flavor.None() {
+		flavor, err := c.flavor(ctx, "spec.flavor", r.Flavor)
+		if err != nil {
+			return err
+		}
+		facts.FlavorID = flavor.ID
+	}
+	if r.AvailabilityZone != "" {
+		return c.zone(ctx, "spec.availabilityZone", r.AvailabilityZone)
+	}
+	return nil
 }
 
-// one resolves a selector to exactly one object that the credentials can see.
-func one[T interface{ identity() (id, name string) }](ctx context.Context, c *Client, path, key, what string, sel lb.Selector, query url.Values) (T, error) {
-	var zero T
-	if sel.ID != "" && sel.Name != "" {
-		return zero, selectorFault(what, "select by id or by name, not both")
+// resolveVIPs finds where the VIPs go, and checks the addresses of clients against their families.
+func (c *Client) resolveVIPs(ctx context.Context, r FactsRequest, facts *lb.Facts) error {
+	switch {
+	case !r.VIPSubnet.None():
+		vip, err := c.subnet(ctx, "spec.vipSubnet", r.VIPSubnet)
+		if err != nil {
+			return err
+		}
+		facts.VIPSubnet = vip.model()
+	case !r.VIPNetwork.None():
+		network, err := c.network(ctx, "spec.vipNetwork", r.VIPNetwork, internalOnly)
+		if err != nil {
+			return err
+		}
+		if facts.VIPSubnet, err = c.preferred(ctx, network); err != nil {
+			return err
+		}
+	default:
+		return selectorFault("spec.vipSubnet", "it must be set, or spec.vipNetwork")
 	}
-	by := fmt.Sprintf("id %q", sel.ID)
-	if sel.ID != "" {
-		query.Set("id", sel.ID)
-	} else {
-		by = fmt.Sprintf("name %q", sel.Name)
-		query.Set("name", sel.Name)
+	taken := map[string]bool{facts.VIPSubnet.ID: true}
+	for i, selector := range r.AdditionalVIPSubnets {
+		field := fmt.Sprintf("spec.additionalVIPSubnets[%d]", i)
+		subnet, err := c.subnet(ctx, field, selector)
+		switch {
+		case err != nil:
+			return err
+		case subnet.NetworkID != facts.VIPSubnet.NetworkID:
+			return selectorFault(field, "the subnet is of another network than the VIP: Octavia has all VIPs of a load balancer in one")
+		case taken[subnet.ID]:
+			return selectorFault(field, "there is a VIP in this subnet already: Octavia has one for each subnet")
+		}
+		taken[subnet.ID] = true
+		facts.AdditionalVIPSubnets = append(facts.AdditionalVIPSubnets, subnet.model())
 	}
-	found, err := list[T](ctx, c, neutron, path, key, "the "+what, query)
-	if err != nil {
-		return zero, err
+	slices.SortFunc(facts.AdditionalVIPSubnets, func(a, b lb.Subnet) int { return cmp.Compare(a.ID, b.ID) })
+	families := map[bool]bool{}
+	for _, subnet := range append([]lb.Subnet{facts.VIPSubnet}, facts.AdditionalVIPSubnets...) {
+		families[isIPv6(subnet.CIDR)] = true
 	}
-	found = slices.DeleteFunc(found, func(o T) bool {
-		id, name := o.identity()
-		return sel.ID != "" && id != sel.ID || sel.Name != "" && name != sel.Name
-	})
-	switch len(found) {
-	case 1:
-		return found[0], nil
-	case 0:
-		return zero, selectorFault(what, "nothing visible to the project has the "+by)
+	for i, cidr := range r.AllowedCIDRs {
+		if !families[isIPv6(cidr)] {
+			return selectorFault(fmt.Sprintf("spec.allowedCIDRs[%d]", i), "no VIP has an address of this family, so Octavia refuses it: take it out")
+		}
 	}
-	return zero, selectorFault(what, fmt.Sprintf("%d have the %s: select by id", len(found), by))
+	return nil
 }
 
-func selectorFault(what, message string) error {
-	return &Error{Class: UserFault, Reason: ReasonSelector, Op: "resolve", Resource: "the " + what, Message: message}
+func isIPv6(cidr string) bool {
+	prefix, err := netip.ParsePrefix(cidr)
+	return err == nil && prefix.Addr().Is6()
 }

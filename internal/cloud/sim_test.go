@@ -625,31 +625,6 @@ func TestApply_fallsBackToSingleCreates(t *testing.T) {
 	g.reach(want)
 }
 
-func TestFacts_namesTheSelectorThatIsWrong(t *testing.T) {
-	t.Parallel()
-	g := newGround(t, sim.Options{}, Options{})
-	good := g.request()
-	for name, c := range map[string]struct {
-		change func(*FactsRequest)
-		says   string
-	}{
-		"none":         {func(r *FactsRequest) { r.VIPSubnet = lb.Selector{} }, "the VIP subnet: it must be selected"},
-		"both":         {func(r *FactsRequest) { r.VIPSubnet.Name = "x" }, "not both"},
-		"unknown name": {func(r *FactsRequest) { r.MemberSubnet = lb.Selector{Name: "nowhere"} }, `the member subnet: nothing visible to the project has the name "nowhere"`},
-		"unknown id":   {func(r *FactsRequest) { r.VIPSubnet = lb.Selector{ID: "0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0"} }, "has the id"},
-		"not external": {func(r *FactsRequest) { r.FloatingNetwork = lb.Selector{ID: g.facts.VIPSubnet.NetworkID} }, "not external"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			r := good
-			c.change(&r)
-			_, err := g.client.Facts(t.Context(), r)
-			if ClassOf(err) != UserFault || ReasonOf(err) != ReasonSelector || !strings.Contains(err.Error(), c.says) {
-				t.Errorf("got %v", err)
-			}
-		})
-	}
-}
-
 func TestFacts_areRemembered(t *testing.T) {
 	t.Parallel()
 	g := newGround(t, sim.Options{}, Options{FactsFor: time.Minute})
@@ -666,26 +641,6 @@ func TestFacts_areRemembered(t *testing.T) {
 	g.clock.Advance(time.Minute)
 	if n := again(); n != 4 {
 		t.Errorf("%d calls after a minute:\n%s", n, g.sim.CallSummary())
-	}
-}
-
-func TestPreflight_refusesAnOctaviaWithoutTags(t *testing.T) {
-	t.Parallel()
-	s, err := sim.New(sim.Options{MaxAPIVersion: "v2.4"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Close)
-	file := filepath.Join(t.TempDir(), "clouds.yaml")
-	if err = os.WriteFile(file, s.CloudsYAML("test"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	c, err := New(t.Context(), Options{CloudsFile: file, Cloud: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Preflight(t.Context()); ReasonOf(err) != ReasonUnsupported || !strings.Contains(err.Error(), "2.5") {
-		t.Errorf("got %v", err)
 	}
 }
 

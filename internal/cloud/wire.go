@@ -12,21 +12,48 @@ import (
 // service's defaults are zero values again, and lists that have no order are sorted.
 
 type wireSubnet struct {
-	ID        string `json:"id"`
-	Name      string `json:"name"`
-	NetworkID string `json:"network_id"`
-	CIDR      string `json:"cidr"`
+	ID        string   `json:"id"`
+	Name      string   `json:"name"`
+	Tags      []string `json:"tags"`
+	NetworkID string   `json:"network_id"`
+	CIDR      string   `json:"cidr"`
 }
 
-func (w wireSubnet) identity() (string, string) { return w.ID, w.Name }
+func (w wireSubnet) identity() identity { return identity{w.ID, w.Name, w.Tags} }
+
+func (w wireSubnet) model() lb.Subnet {
+	return lb.Subnet{ID: w.ID, NetworkID: w.NetworkID, CIDR: w.CIDR}
+}
 
 type wireNetwork struct {
-	ID       string `json:"id"`
-	Name     string `json:"name"`
-	External bool   `json:"router:external"`
+	ID       string   `json:"id"`
+	Name     string   `json:"name"`
+	Tags     []string `json:"tags"`
+	External bool     `json:"router:external"`
 }
 
-func (w wireNetwork) identity() (string, string) { return w.ID, w.Name }
+func (w wireNetwork) identity() identity { return identity{w.ID, w.Name, w.Tags} }
+
+type wireSecurityGroup struct {
+	ID   string   `json:"id"`
+	Name string   `json:"name"`
+	Tags []string `json:"tags"`
+}
+
+func (w wireSecurityGroup) identity() identity { return identity{w.ID, w.Name, w.Tags} }
+
+type wireFlavor struct {
+	ID      string `json:"id"`
+	Name    string `json:"name"`
+	Enabled bool   `json:"enabled"`
+}
+
+func (w wireFlavor) identity() identity { return identity{id: w.ID, name: w.Name} }
+
+type wireZone struct {
+	Name    string `json:"name"`
+	Enabled bool   `json:"enabled"`
+}
 
 type wirePort struct {
 	ID          string `json:"id"`

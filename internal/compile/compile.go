@@ -150,7 +150,9 @@ func (c *compiler) tree(listeners []*listener, routes []*route) lb.Tree {
 		ProjectID: c.in.Facts.ProjectID,
 		Description: lb.Shorten(fmt.Sprintf("Gateway %s/%s of Kubernetes cluster %s",
 			c.owner.Namespace, c.owner.Name, c.owner.ClusterID)),
-		VIP: lb.VIP{SubnetID: c.in.Facts.VIPSubnet.ID, NetworkID: c.in.Facts.VIPSubnet.NetworkID, Address: c.addresses.vip},
+		Provider: c.in.Facts.Provider,
+		FlavorID: c.in.Facts.FlavorID,
+		VIP:      lb.VIP{SubnetID: c.in.Facts.VIPSubnet.ID, NetworkID: c.in.Facts.VIPSubnet.NetworkID, Address: c.addresses.vip},
 	}
 	if i := c.in.Gateway.Spec.Infrastructure; i != nil {
 		tree.Tags = append(tree.Tags, lb.InfrastructureTags(unnamed(i.Labels), unnamed(i.Annotations))...)

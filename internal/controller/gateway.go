@@ -15,7 +15,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/api"
-	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/cloud"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/compile"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/kube"
@@ -325,20 +324,5 @@ func ownerOf(s compile.Snapshot) lb.Owner {
 		Namespace:  s.Gateway.Namespace,
 		Name:       s.Gateway.Name,
 		UID:        string(s.Gateway.UID),
-	}
-}
-
-// factsRequest is what has to be known of the cloud for a class.
-func factsRequest(config *v1alpha1.OpenStackGatewayClassConfig) cloud.FactsRequest {
-	selector := func(s *v1alpha1.Selector) lb.Selector {
-		if s == nil {
-			return lb.Selector{}
-		}
-		return lb.Selector{ID: s.ID, Name: s.Name}
-	}
-	return cloud.FactsRequest{
-		VIPSubnet:       selector(config.Spec.VIPSubnet),
-		MemberSubnet:    selector(config.Spec.MemberSubnet),
-		FloatingNetwork: selector(config.Spec.FloatingNetwork),
 	}
 }

@@ -4,11 +4,15 @@ package lb
 // compile, which does no I/O.
 type Facts struct {
 	ProjectID string `json:"projectID"`
-	// VIPSubnet is where the VIP goes.
+	// Provider is the Octavia provider, in so many words: what an alias stands for can change.
+	Provider string `json:"provider,omitempty"`
+	// VIPSubnet is where the VIP goes. Without an ID it is any subnet of the network, and CIDR is that of the one that Octavia prefers.
 	VIPSubnet Subnet `json:"vipSubnet"`
+	// AdditionalVIPSubnets are where the load balancer gets further VIPs, sorted by id.
+	AdditionalVIPSubnets []Subnet `json:"additionalVIPSubnets,omitempty"`
 	// MemberSubnetID is the member subnet_id; "" reaches members by routing.
 	MemberSubnetID string `json:"memberSubnetID,omitempty"`
-	// FloatingNetworkID is the external network; "" allocates no floating IP.
+	// FloatingNetworkID is the external network; "" has no floating IPs.
 	FloatingNetworkID string `json:"floatingNetworkID,omitempty"`
 	// KeyManager says whether the cloud has Barbican, which HTTPS listeners need.
 	KeyManager bool `json:"keyManager,omitempty"`
@@ -18,6 +22,10 @@ type Facts struct {
 	// asks for it.
 	ProhibitedCiphers []string `json:"prohibitedCiphers,omitempty"`
 	MinimumTLSVersion string   `json:"minimumTLSVersion,omitempty"`
+	// FlavorID is Octavia's flavor; "" is its default.
+	FlavorID string `json:"flavorID,omitempty"`
+	// VIPSecurityGroupIDs are the security groups for the VIP port, sorted; none leaves it to Octavia.
+	VIPSecurityGroupIDs []string `json:"vipSecurityGroupIDs,omitempty"`
 }
 
 // Octavia says whether the cloud has version 2.minor of Octavia's API.
@@ -30,8 +38,14 @@ type Subnet struct {
 	CIDR      string `json:"cidr,omitempty"`
 }
 
-// Selector names one cloud object by exactly one of id and exact name. The zero value selects nothing.
+// Selector names one cloud object by exactly one of id, exact name, tags, and being the only one. The zero value selects nothing.
 type Selector struct {
-	ID   string
-	Name string
+	ID   string   `json:"id,omitempty"`
+	Name string   `json:"name,omitempty"`
+	Tags []string `json:"tags,omitempty"`
+	// Only takes the only one that can serve the purpose.
+	Only bool `json:"only,omitempty"`
 }
+
+// None says that the selector selects nothing.
+func (s Selector) None() bool { return s.ID == "" && s.Name == "" && len(s.Tags) == 0 && !s.Only }

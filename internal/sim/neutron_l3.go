@@ -405,13 +405,15 @@ func (c *Cloud) vipFor(lb *loadBalancer, a attrs) (*vipWish, error) {
 		if n == nil {
 			return nil, noSubresource("Network", w.network)
 		}
+		// The first subnet, preferring IPv4.
 		var first string
+		firstIs6 := false
 		for _, s := range c.ordered("subnets") {
 			if s.str("network_id") != w.network {
 				continue
 			}
-			if first == "" {
-				first = s.id()
+			if first == "" || firstIs6 && !isIPv6(s.str("cidr")) {
+				first, firstIs6 = s.id(), isIPv6(s.str("cidr"))
 			}
 			if addr, err := netip.ParseAddr(w.address); err == nil && netip.MustParsePrefix(s.str("cidr")).Contains(addr) && w.subnet == "" {
 				w.subnet = s.id()

@@ -36,6 +36,8 @@ type octaviaState struct {
 	quotas    map[string]*quota
 	changes   []*change // not yet due
 	service   string    // the user that reads secrets
+	flavors   *offers
+	zones     *offers
 }
 
 func (c *Cloud) seedOctavia() {
@@ -51,6 +53,8 @@ func (c *Cloud) seedOctavia() {
 		rules:     map[string]*rule{},
 		quotas:    map[string]*quota{},
 		service:   compactID(c.newID()),
+		flavors:   newFlavors(),
+		zones:     newZones(),
 	}
 }
 
@@ -389,16 +393,21 @@ func (c *Cloud) octavia(r *request) (response, error) {
 	case "quotas":
 		return c.quotaCall(r)
 	case "providers":
-		return response{status: 200, body: object{"providers": []object{
-			{"name": "amphora", "description": "The Octavia Amphora driver."},
-			{"name": "octavia", "description": "Deprecated alias of the Octavia Amphora driver."}}}}, nil
-	case "flavors":
-		return response{status: 200, body: object{"flavors": []any{}, "flavors_links": []any{}}}, nil
-	case "availabilityzones":
-		return response{status: 200, body: object{"availability_zones": []any{}, "availability_zones_links": []any{}}}, nil
+		out := []object{}
+		for _, name := range c.opts.Providers {
+			out = append(out, object{"name": name, "description": providers[name]})
+		}
+		return response{status: 200, body: object{"providers": out}}, nil
+	case "flavors", "flavorprofiles":
+		return c.offerCall(r, c.lb.flavors)
+	case "availabilityzones", "availabilityzoneprofiles":
+		return c.offerCall(r, c.lb.zones)
 	}
 	return response{}, refuse(http.StatusNotFound, "The resource could not be found.")
 }
+
+// providers are descriptions of some.
+var providers = map[string]string{"amphora": "The Octavia Amphora driver.", "octavia": "Deprecated alias of the Octavia Amphora driver."}
 
 func (c *Cloud) octaviaVersions(r *request) response {
 	updated := []string{"2016-12-11", "2018-04-20", "2018-07-31", "2018-12-18", "2018-12-19", "2019-01-21", "2019-01-25",

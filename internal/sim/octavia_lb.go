@@ -146,20 +146,8 @@ func (c *Cloud) createLoadBalancer(r *request) (response, error) {
 	if err != nil {
 		return response{}, err
 	}
-	if a.str("flavor_id") == "00000000-0000-0000-0000-000000000000" {
-		return response{}, refuse(400, "The selected flavor is not allowed in this deployment: %s", a.str("flavor_id"))
-	}
-	if a.set("flavor_id") {
-		return response{}, invalid("Invalid flavor_id.")
-	}
-	if a.set("availability_zone") {
-		return response{}, invalid("Invalid availability zone.")
-	}
-	if p := a.str("provider"); p != "" {
-		if p != "amphora" && p != "octavia" {
-			return response{}, refuse(400, "Provider '%s' is not enabled.", p)
-		}
-		lb.Provider = p
+	if err := c.choose(lb, a); err != nil {
+		return response{}, err
 	}
 	quota := c.quota(project).trial()
 	if !quota.take(c, "loadbalancer", 1) {

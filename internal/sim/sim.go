@@ -39,6 +39,8 @@ type Options struct {
 	// for TLS, tls_cipher_prohibit_list and minimum_tls_version.
 	ProhibitedCiphers []string
 	MinimumTLSVersion string
+	// Providers are the enabled ones. Default amphora and its alias octavia.
+	Providers []string
 	// PageLimit is the largest and the default page of a list. Default 1000.
 	PageLimit int
 	// TokenTTL is the life of a token. Default one hour.
@@ -97,6 +99,9 @@ func New(opts Options) (*Cloud, error) {
 	}
 	if opts.MaxAPIVersion == "" {
 		opts.MaxAPIVersion = "v2.30"
+	}
+	if len(opts.Providers) == 0 {
+		opts.Providers = []string{"amphora", "octavia"}
 	}
 	if opts.PageLimit <= 0 {
 		opts.PageLimit = 1000
