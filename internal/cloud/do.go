@@ -44,7 +44,7 @@ func (c *Client) Do(ctx context.Context, have *lb.Tree, s plan.Step) error {
 		err = planError("a step has the unknown kind %q", s.Kind)
 	}
 	if err != nil {
-		return err
+		return c.withLimit(ctx, err)
 	}
 	if err := plan.Apply(have, s); err != nil {
 		return planError("the cloud did what the plan did not expect: %v", err)

@@ -87,6 +87,13 @@ type Error struct {
 
 	// ended is the context's error when that is why the call ended.
 	ended error
+	// quota is the service and the resource, as Octavia and Neutron key it, whose quota is used up.
+	quota quotaOf
+}
+
+type quotaOf struct {
+	service  service
+	resource string
 }
 
 func (e *Error) Error() string {
@@ -187,6 +194,10 @@ func classifyInto(e *Error, svc service, err error) *Error {
 			e.secrets = secretsIn(fault)
 		case ReasonProhibited:
 			e.ciphers, e.version = prohibitedIn(fault)
+		case ReasonQuota:
+			if m := quotaPattern.FindStringSubmatch(fault); m != nil {
+				e.quota = quotaOf{svc, quotaKey(m[1])}
+			}
 		}
 		return set(class, reason, "%s", message)
 	case errors.As(err, &paused):
@@ -246,7 +257,8 @@ func meaning(svc service, method string, status int, fault string) (Class, Reaso
 		if has("quota") {
 			return quotaMet(name, fault)
 		}
-		return OperatorFault, ReasonPermission, fmt.Sprintf("%s forbids this to the controller's credentials (403): check its roles", name)
+		return OperatorFault, ReasonPermission, fmt.Sprintf("%s forbids this to the controller's credentials (403): they need the role %s in the project, "+
+			"or what this cloud's policies ask for instead", name, svc.role())
 	case http.StatusNotFound:
 		if has("is not reachable from subnet") {
 			return OperatorFault, ReasonUnsupported, "no router connects the VIP subnet with the floating network"
@@ -347,9 +359,14 @@ func quotaMet(name, fault string) (Class, Reason, string) {
 	return OperatorFault, ReasonQuota, fmt.Sprintf("the project's %s quota%s is used up", name, what)
 }
 
+// quotaKey is a resource without the spaces and underscores that the services put into some names in some places.
+func quotaKey(resource string) string {
+	return strings.ToLower(strings.NewReplacer("_", "", " ", "").Replace(resource))
+}
+
 // plural is a resource as people call it; the services have names of their own for some.
 func plural(resource string) string {
-	switch strings.NewReplacer("_", "", " ", "").Replace(resource) {
+	switch quotaKey(resource) {
 	case "floatingip":
 		return "floating IPs"
 	case "l7policy":

@@ -47,7 +47,7 @@ func TestClassify_readsTheFaultString(t *testing.T) {
 		{"pool in use", octavia, "DELETE", 409, octaviaFault("Pool " + id + " is in use by L7 policy " + id + "."), Stale, ReasonInUse, "in use"},
 		{"too many rules", octavia, "POST", 409, octaviaFault("Too many rules have been defined for L7 policy " + id + ". The maximum is 50"), UserFault, ReasonValidation, "50 rules"},
 		{"octavia quota", octavia, "POST", 403, octaviaFault("Quota has been met for resources: Load Balancer"), OperatorFault, ReasonQuota, "quota for load balancer"},
-		{"octavia policy", octavia, "POST", 403, octaviaFault("Policy does not allow this request to be performed."), OperatorFault, ReasonPermission, "roles"},
+		{"octavia policy", octavia, "POST", 403, octaviaFault("Policy does not allow this request to be performed."), OperatorFault, ReasonPermission, "load-balancer_member"},
 		{"neutron quota", neutron, "POST", 409, neutronFault("OverQuota", "Quota exceeded for resources: ['floatingip']."), OperatorFault, ReasonQuota, "quota for floating IPs"},
 		{"no address", neutron, "POST", 409, neutronFault("IpAddressGenerationFailure", "No more IP addresses available on network x."), OperatorFault, ReasonAddress, "no free address"},
 		{"no router", neutron, "POST", 404, neutronFault("ExternalGatewayForFloatingIPNotFound", "External network x is not reachable from subnet y. Therefore, cannot associate Port z with a Floating IP."), OperatorFault, ReasonUnsupported, "no router"},

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -756,6 +757,58 @@ func TestDo_tellsAQuotaFromAPolicy(t *testing.T) {
 	_, err := g.client.Apply(t.Context(), have, plan.Diff(g.tree(1), have), time.Hour, nil)
 	if ClassOf(err) != OperatorFault || ReasonOf(err) != ReasonQuota {
 		t.Errorf("got %v", err)
+	}
+}
+
+// A quota is told with the resource and the limit, of every kind of object.
+func TestDo_namesTheQuotaAndItsLimit(t *testing.T) {
+	t.Parallel()
+	for kind, says := range map[string]string{
+		"loadbalancer": "Octavia quota for load balancers is used up: the limit is 0", "pool": "Octavia quota for pools is used up: the limit is 1",
+		"listener": "Octavia quota for listeners is used up: the limit is 0", "healthmonitor": "Octavia quota for health monitors is used up: the limit is 1",
+		"member": "Octavia quota for members is used up: the limit is 1", "l7policy": "Octavia quota for L7 policies is used up: the limit is 1",
+		"l7rule": "Octavia quota for L7 rules is used up: the limit is 1", "floatingip": "Neutron quota for floating IPs is used up: the limit is 0",
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			g := newGround(t, sim.Options{}, Options{})
+			limit, _ := strconv.Atoi(says[len(says)-1:])
+			if strings.HasPrefix(kind, "l7") {
+				// A fully-populated create does not count them.
+				g.reach(g.tree(1))
+			}
+			g.sim.SetQuota(kind, limit)
+			try := func() error {
+				have := g.observe()
+				_, err := g.client.Apply(t.Context(), have, plan.Diff(g.tree(2), have), time.Hour, nil)
+				return err
+			}
+			if err := try(); ReasonOf(err) != ReasonQuota || !strings.HasSuffix(fmt.Sprint(err), says) {
+				t.Errorf("got %v", err)
+			}
+			// Where the limit cannot be read, the rest is told.
+			g.sim.Inject(sim.Fault{Method: "GET", Path: "^/quotas/", Status: 403, Times: -1})
+			if err := try(); ReasonOf(err) != ReasonQuota || !strings.HasSuffix(fmt.Sprint(err), " is used up") {
+				t.Errorf("without the limit: %v", err)
+			}
+		})
+	}
+}
+
+// A missing role is told with the service and the role.
+func TestDo_namesTheRoleThatIsMissing(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ service, path, says string }{
+		{sim.Octavia, "^/loadbalancers$", "create load balancer gw_blue_infra_edge: Octavia forbids this to the controller's credentials (403): they need the role load-balancer_member"},
+		{sim.Neutron, "^/floatingips$", "create floating IP: Neutron forbids this to the controller's credentials (403): they need the role member"},
+	} {
+		g := newGround(t, sim.Options{}, Options{})
+		g.sim.Inject(sim.Fault{Service: c.service, Method: "POST", Path: c.path, Status: 403, Times: -1})
+		have := g.observe()
+		_, err := g.client.Apply(t.Context(), have, plan.Diff(g.tree(1), have), time.Hour, nil)
+		if ClassOf(err) != OperatorFault || ReasonOf(err) != ReasonPermission || !strings.HasPrefix(fmt.Sprint(err), c.says) {
+			t.Errorf("got %v", err)
+		}
 	}
 }
 

@@ -62,6 +62,17 @@ func (s service) title() string {
 	return string(s)
 }
 
+// role is what the default policies of a service ask for.
+func (s service) role() string {
+	switch s {
+	case octavia:
+		return "load-balancer_member"
+	case barbican:
+		return "creator"
+	}
+	return "member"
+}
+
 // callInfo travels in the request's context for the transport.
 type callInfo struct {
 	service   service

@@ -206,9 +206,10 @@ func (r *GatewayReconciler) observe(ctx context.Context, p *pass, want *lb.Tree)
 			return known.have, progress.RequeueAfter, nil
 		case err == nil:
 			return known.have, 0, nil
-		case cloud.ClassOf(err) != cloud.Stale:
+		case cloud.ClassOf(err) != cloud.Stale && cloud.ClassOf(err) != cloud.Broken:
 			return nil, 0, err
 		}
+		// What is not as expected, or broken, is looked at as a whole: what to do, and what people are told, depends on that.
 	}
 	last, read := r.memory.last(p.key, p.snapshot.Gateway.UID, r.Clock.Now())
 	if last == nil {
