@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/url"
@@ -160,6 +161,11 @@ func errored(kind, id string) error {
 		Message: "its provisioning status is ERROR: see Octavia's logs; an operator can fail over the load balancer"}
 }
 
+// erroredChild names a child by what stays the same when it is made anew, so that its message does.
+func erroredChild(loadBalancer, id, name string) error {
+	return errored(fmt.Sprintf("%q of load balancer", cmp.Or(name, id)), loadBalancer)
+}
+
 // checkChild looks at the object that a step changed, with one cheap list; at all children after a create.
 func (c *Client) checkChild(ctx context.Context, have *lb.Tree, s plan.Step, known map[string]bool) error {
 	switch s.Kind {
@@ -170,9 +176,9 @@ func (c *Client) checkChild(ctx context.Context, have *lb.Tree, s plan.Step, kno
 		return c.sameShape(ctx, have)
 	case lb.KindListener, lb.KindPolicy, lb.KindRule:
 		// Whatever breaks HAProxy's configuration shows in the listener.
-		return c.checkStatuses(ctx, "listener", "/listeners", "listeners", url.Values{"loadbalancer_id": {have.ID}}, known)
+		return c.checkStatuses(ctx, have.ID, "listener", "/listeners", "listeners", url.Values{"loadbalancer_id": {have.ID}}, known)
 	default:
-		return c.checkStatuses(ctx, "pool", "/pools", "pools", url.Values{"loadbalancer_id": {have.ID}}, known)
+		return c.checkStatuses(ctx, have.ID, "pool", "/pools", "pools", url.Values{"loadbalancer_id": {have.ID}}, known)
 	}
 }
 
@@ -192,7 +198,7 @@ func (c *Client) checkChildren(ctx context.Context, have *lb.Tree, known map[str
 		{"L7 policy", "l7policies", url.Values{"tags": {mark}}},
 		{"health monitor", "healthmonitors", url.Values{"tags": {mark}}},
 	} {
-		if err := c.checkStatuses(ctx, l.kind, "/"+l.path, l.path, l.query, known); err != nil {
+		if err := c.checkStatuses(ctx, have.ID, l.kind, "/"+l.path, l.path, l.query, known); err != nil {
 			return err
 		}
 	}
@@ -217,7 +223,7 @@ func allActive(t *lb.Tree) {
 }
 
 // checkStatuses fails on an object in ERROR that is not known to be so.
-func (c *Client) checkStatuses(ctx context.Context, kind, path, key string, query url.Values, known map[string]bool) error {
+func (c *Client) checkStatuses(ctx context.Context, loadBalancer, kind, path, key string, query url.Values, known map[string]bool) error {
 	query["fields"] = []string{"id", "name", "provisioning_status"}
 	found, err := list[wireMeta](ctx, c, octavia, path, key, kind+" statuses", query)
 	if err != nil {
@@ -226,7 +232,7 @@ func (c *Client) checkStatuses(ctx context.Context, kind, path, key string, quer
 	slices.SortFunc(found, func(a, b wireMeta) int { return strings.Compare(a.ID, b.ID) })
 	for _, m := range found {
 		if m.ProvisioningStatus == lb.Errored && !known[m.ID] {
-			return errored(kind, m.ID)
+			return erroredChild(loadBalancer, m.ID, m.Name)
 		}
 	}
 	return nil
@@ -239,7 +245,7 @@ func Errored(t lb.Tree) error {
 	}
 	for _, m := range childMetas(t) {
 		if m.ProvisioningStatus == lb.Errored {
-			return errored("child", fmt.Sprintf("%s %q", m.ID, m.Name))
+			return erroredChild(t.ID, m.ID, m.Name)
 		}
 	}
 	return nil

@@ -324,6 +324,17 @@ func (s *session) setReload(err error) {
 	s.reload = err
 }
 
+// CredentialError says why Keystone does not accept the credentials at work; nil when it does, as far as was tried.
+func (c *Client) CredentialError() error {
+	s := c.current.Load()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ClassOf(s.refused) != OperatorFault {
+		return nil
+	}
+	return s.refused
+}
+
 // ReloadError says why the credentials file as it is now is not in use; nil when it is.
 func (c *Client) ReloadError() error {
 	s := c.current.Load()

@@ -139,11 +139,12 @@ func RetryAfterOf(err error) time.Duration {
 
 // pausedError is the transport's refusal to send anything while a service wants to be left alone.
 type pausedError struct {
-	service service
-	wait    time.Duration
+	wait time.Duration
+	// status is the answer that asked for it.
+	status int
 }
 
-func (e *pausedError) Error() string { return string(e.service) + " asked for a pause" }
+func (e *pausedError) Error() string { return "the service asked for a pause" }
 
 // classify turns what gophercloud returns into an *Error.
 func classify(svc service, op, resource string, err error) error {
@@ -202,7 +203,9 @@ func classifyInto(e *Error, svc service, err error) *Error {
 		return set(class, reason, "%s", message)
 	case errors.As(err, &paused):
 		e.RetryAfter = paused.wait
-		return set(Retry, ReasonThrottled, "%s asked to be left alone for a while", svc.title())
+		// The same words as for the answer itself, so that what people read does not change with each pass.
+		_, _, message := meaning(svc, http.MethodGet, paused.status, "")
+		return set(Retry, ReasonThrottled, "%s", message)
 	case errors.As(err, &noEndpoint):
 		return set(OperatorFault, ReasonUnsupported, "the service catalog has no %s endpoint in this region", svc)
 	case errors.Is(err, context.Canceled):
@@ -251,7 +254,7 @@ func meaning(svc service, method string, status int, fault string) (Class, Reaso
 	case http.StatusBadRequest:
 		return badRequest(name, method, fault, has)
 	case http.StatusUnauthorized:
-		return OperatorFault, ReasonAuth, "Keystone does not accept the credentials (401): check the application credential in clouds.yaml"
+		return OperatorFault, ReasonAuth, "Keystone does not accept the credentials in clouds.yaml (401): they are wrong, have expired or were revoked"
 	case http.StatusForbidden:
 		// Octavia says quota with 403, Neutron with 409.
 		if has("quota") {

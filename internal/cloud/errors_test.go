@@ -105,7 +105,7 @@ func TestClassify_withoutAnswer(t *testing.T) {
 		{"canceled", &url.Error{Op: "Post", URL: "http://octavia", Err: context.Canceled}, Retry, ReasonCanceled},
 		{"cut", &url.Error{Op: "Post", URL: "http://octavia", Err: errors.New("EOF")}, Retry, ReasonUnavailable},
 		{"not JSON", &json.SyntaxError{}, Retry, ReasonMalformed},
-		{"paused", &url.Error{Op: "Get", URL: "http://octavia", Err: &pausedError{octavia, 2 * time.Second}}, Retry, ReasonThrottled},
+		{"paused", &url.Error{Op: "Get", URL: "http://octavia", Err: &pausedError{2 * time.Second, 429}}, Retry, ReasonThrottled},
 		{"no endpoint", &gophercloud.ErrEndpointNotFound{}, OperatorFault, ReasonUnsupported},
 		{"credentials refused", &gophercloud.ErrUnableToReauthenticate{ErrOriginal: unauthorized, ErrReauth: unauthorized}, OperatorFault, ReasonAuth},
 		{"Keystone down", &gophercloud.ErrUnableToReauthenticate{ErrOriginal: unauthorized,

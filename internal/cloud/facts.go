@@ -140,7 +140,30 @@ func (c *Client) Preflight(ctx context.Context) (Capabilities, error) {
 		return *known, nil
 	}
 	c.facts.mu.Unlock()
+	out, err := c.probe(ctx)
+	if err != nil {
+		return Capabilities{}, err
+	}
+	c.facts.mu.Lock()
+	defer c.facts.mu.Unlock()
+	c.facts.capabilities, c.facts.capableUntil = &out, now.Add(c.opts.FactsFor)
+	return out, nil
+}
 
+// Check is Preflight for who wants to know whether the credentials are accepted: when Keystone has refused them, the cloud is asked again whatever was
+// known before.
+func (c *Client) Check(ctx context.Context) error {
+	c.session(ctx)
+	if c.CredentialError() != nil {
+		_, err := c.probe(ctx)
+		return err
+	}
+	_, err := c.Preflight(ctx)
+	return err
+}
+
+// probe asks for what Preflight says.
+func (c *Client) probe(ctx context.Context) (Capabilities, error) {
 	s := c.session(ctx)
 	out := Capabilities{ProjectID: s.projectID, Barbican: s.base[barbican] != ""}
 	var root struct {
@@ -177,9 +200,6 @@ func (c *Client) Preflight(ctx context.Context) (Capabilities, error) {
 	if !slices.Contains(out.Providers, amphora) {
 		return unsupported("the provider %q is not enabled under this name, and no alias is used for it; enabled are: %s", amphora, strings.Join(out.Providers, ", "))
 	}
-	c.facts.mu.Lock()
-	defer c.facts.mu.Unlock()
-	c.facts.capabilities, c.facts.capableUntil = &out, now.Add(c.opts.FactsFor)
 	return out, nil
 }
 

@@ -107,9 +107,16 @@ func (c *Client) loadBalancers(ctx context.Context, owner lb.Owner) ([]wireLoadB
 	}
 	project := c.session(ctx).projectID
 	found, err := list[wireLoadBalancer](ctx, c, octavia, "/loadbalancers", "loadbalancers", "load balancers",
-		url.Values{"tags": {mark}, "project_id": {project}, "fields": loadBalancerFields})
+		url.Values{"tags-any": {strings.Join(append(owner.OtherMarks(), mark), ",")}, "project_id": {project}, "fields": loadBalancerFields})
 	if err != nil {
 		return nil, err
+	}
+	for _, w := range found {
+		if owner.OwnsInOtherFormat(w.Tags) && w.ProjectID == project && w.ProvisioningStatus != lb.Deleted {
+			return nil, &Error{Class: Conflict, Reason: ReasonOwnership, Op: "observe", Resource: "load balancer " + w.ID,
+				Message: "it carries the mark of this Gateway in another format, so another version of this controller made it: " +
+					"run that version, or delete the load balancer; until then no other one is made"}
+		}
 	}
 	return slices.DeleteFunc(found, func(w wireLoadBalancer) bool {
 		return !owner.Owns(w.Tags) || w.ProjectID != project || w.ProvisioningStatus == lb.Deleted
@@ -380,7 +387,7 @@ func (c *Client) stuckChildren(t lb.Tree, updatedAt string) error {
 		if m.ProvisioningStatus != lb.PendingCreate {
 			continue
 		}
-		if !pastBy(stuckAfter, updatedAt, c.opts.Clock.Now()) {
+		if since(updatedAt, c.opts.Clock.Now()) < stuckAfter {
 			return &Error{Class: Wait, Op: "observe", Resource: "load balancer " + t.ID, Message: "its children are not ACTIVE yet"}
 		}
 		c.singly.Store(true)
@@ -391,10 +398,38 @@ func (c *Client) stuckChildren(t lb.Tree, updatedAt string) error {
 	return nil
 }
 
-// pastBy says whether one of Octavia's times lies that far back; false for one that cannot be read.
-func pastBy(d time.Duration, octavias string, now time.Time) bool {
+// pendingTooLong is longer than Octavia needs until it gives up by itself, with its default timeouts.
+const pendingTooLong = 20 * time.Minute
+
+// Stuck is the error for a load balancer that has been PENDING for so long that nobody works on it any more, nil otherwise. A worker that
+// dies leaves it so for ever, and everybody else is locked out.
+func Stuck(t lb.Tree, now time.Time) error {
+	if t.Empty() || !t.ProvisioningStatus.Pending() || pendingFor(t, now) < pendingTooLong {
+		return nil
+	}
+	return &Error{Class: Wait, Reason: ReasonStuck, Op: "wait for", Resource: "load balancer " + t.ID,
+		Message: fmt.Sprintf("it has been %s for more than %.0f minutes, so an Octavia worker may have died at work: nothing can change or delete it until "+
+			"an operator of the cloud sets its provisioning status to ERROR or ACTIVE", t.ProvisioningStatus, pendingTooLong.Minutes())}
+}
+
+// NextLook is after how long to look at a PENDING load balancer again that somebody else, or a process before this one, is at work on: a tenth of the
+// time that has passed, like our own polling.
+func NextLook(t lb.Tree, now time.Time) time.Duration {
+	return nextLook(pendingFor(t, now))
+}
+
+// pendingFor is how long Octavia has not touched the record of a load balancer; zero when that is not known.
+func pendingFor(t lb.Tree, now time.Time) time.Duration {
+	return since(cmp.Or(t.UpdatedAt, t.CreatedAt), now)
+}
+
+// since is how long one of Octavia's times is ago; zero for one that cannot be read.
+func since(octavias string, now time.Time) time.Duration {
 	at, err := time.Parse("2006-01-02T15:04:05", strings.TrimSuffix(octavias, "Z"))
-	return err == nil && now.Sub(at) >= d
+	if err != nil {
+		return 0
+	}
+	return now.Sub(at)
 }
 
 // childMetas are the listeners, policies, pools and monitors of a tree.

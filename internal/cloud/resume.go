@@ -71,7 +71,7 @@ func (c *Client) sameShape(ctx context.Context, have *lb.Tree) error {
 		switch m.ProvisioningStatus {
 		case lb.Active:
 		case lb.Errored:
-			return errored("child", m.ID)
+			return erroredChild(have.ID, m.ID, m.Name)
 		default:
 			return stale("load balancer "+have.ID, "a child is not ACTIVE")
 		}

@@ -560,7 +560,7 @@ func TestApply_seesAChildInError(t *testing.T) {
 	g.sim.Inject(sim.Fault{Service: sim.Octavia, Method: "POST", Path: "^/l7policies$", Error: []string{"listener"}})
 	have := g.observe()
 	_, err := g.client.Apply(t.Context(), have, plan.Diff(g.tree(2), have), time.Hour, nil)
-	if ClassOf(err) != Broken || !strings.Contains(err.Error(), have.Listeners[0].ID) {
+	if ClassOf(err) != Broken || !strings.Contains(err.Error(), `"http/80" of load balancer `+have.ID) {
 		t.Errorf("got %v", err)
 	}
 	if err := Errored(*g.observe()); ClassOf(err) != Broken {

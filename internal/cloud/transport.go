@@ -95,12 +95,17 @@ type budget struct {
 	metrics *metrics
 
 	mu sync.Mutex
-	// pausedUntil is what 429 and 503 with Retry-After asked for.
-	pausedUntil map[service]time.Time
+	// paused is what 429 and 503 with Retry-After asked for.
+	paused map[service]pause
+}
+
+type pause struct {
+	until  time.Time
+	status int
 }
 
 func newBudget(o Options) *budget {
-	b := &budget{clock: o.Clock, timeout: o.HTTPTimeout, metrics: newMetrics(o.Metrics), pausedUntil: map[service]time.Time{}}
+	b := &budget{clock: o.Clock, timeout: o.HTTPTimeout, metrics: newMetrics(o.Metrics), paused: map[service]pause{}}
 	if o.QPS > 0 {
 		b.limiter = rate.NewLimiter(rate.Limit(o.QPS), max(o.Burst, 1))
 	}
@@ -138,7 +143,7 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if resp.StatusCode == http.StatusTooManyRequests || resp.StatusCode == http.StatusServiceUnavailable {
-		t.pause(info.service, retryAfter(resp.Header, t.clock.Now()))
+		t.pause(info.service, resp.StatusCode, retryAfter(resp.Header, t.clock.Now()))
 	}
 	resp.Body = &body{ReadCloser: resp.Body, done: sync.OnceFunc(func() { cancel(); release() })}
 	return resp, nil
@@ -156,9 +161,9 @@ func (b *body) Close() error {
 }
 
 func (b *budget) acquire(ctx context.Context, svc service) (release func(), err error) {
-	if wait := b.pauseLeft(svc); wait > 0 {
+	if wait, status := b.pauseLeft(svc); wait > 0 {
 		// No worker is held for a pause: the caller requeues.
-		return nil, &pausedError{svc, wait}
+		return nil, &pausedError{wait, status}
 	}
 	if b.limiter != nil {
 		now := b.clock.Now()
@@ -179,21 +184,22 @@ func (b *budget) acquire(ctx context.Context, svc service) (release func(), err 
 	}
 }
 
-func (b *budget) pause(svc service, d time.Duration) {
+func (b *budget) pause(svc service, status int, d time.Duration) {
 	if d <= 0 {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if until := b.clock.Now().Add(d); until.After(b.pausedUntil[svc]) {
-		b.pausedUntil[svc] = until
+	if until := b.clock.Now().Add(d); until.After(b.paused[svc].until) {
+		b.paused[svc] = pause{until, status}
 	}
 }
 
-func (b *budget) pauseLeft(svc service) time.Duration {
+func (b *budget) pauseLeft(svc service) (left time.Duration, status int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.pausedUntil[svc].Sub(b.clock.Now())
+	p := b.paused[svc]
+	return p.until.Sub(b.clock.Now()), p.status
 }
 
 // metrics has label values from closed sets only.
@@ -255,7 +261,7 @@ var collections = map[string]bool{
 	"loadbalancers": true, "listeners": true, "pools": true, "members": true, "healthmonitors": true,
 	"l7policies": true, "rules": true, "providers": true,
 	"floatingips": true, "ports": true, "networks": true, "subnets": true,
-	"secrets": true, "containers": true, "acl": true, "payload": true,
+	"quotas": true, "secrets": true, "containers": true, "acl": true, "payload": true,
 }
 
 // operation is the metric label of a call: the method and the collections of the path.

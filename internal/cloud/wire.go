@@ -118,6 +118,7 @@ type wireLoadBalancer struct {
 	VIPSubnetID      string         `json:"vip_subnet_id"`
 	VIPNetworkID     string         `json:"vip_network_id"`
 	UpdatedAt        string         `json:"updated_at"`
+	CreatedAt        string         `json:"created_at"`
 	Listeners        []wireListener `json:"listeners"`
 	Pools            []wirePool     `json:"pools"`
 }
@@ -125,11 +126,11 @@ type wireLoadBalancer struct {
 // loadBalancerFields are what Observe asks for. Without the lists of children the answer stays cheap for Octavia.
 var loadBalancerFields = []string{"id", "name", "tags", "provisioning_status", "operating_status", "admin_state_up",
 	"project_id", "description", "provider", "flavor_id", "availability_zone",
-	"vip_address", "vip_port_id", "vip_subnet_id", "vip_network_id", "updated_at"}
+	"vip_address", "vip_port_id", "vip_subnet_id", "vip_network_id", "updated_at", "created_at"}
 
 func (w wireLoadBalancer) model(owner lb.Owner) lb.Tree {
 	return lb.Tree{Meta: w.wireMeta.model(), Owner: owner, ProjectID: w.ProjectID, Description: w.Description,
-		UpdatedAt: w.UpdatedAt, Provider: w.Provider, FlavorID: w.FlavorID, AvailabilityZone: w.AvailabilityZone,
+		UpdatedAt: w.UpdatedAt, CreatedAt: w.CreatedAt, Provider: w.Provider, FlavorID: w.FlavorID, AvailabilityZone: w.AvailabilityZone,
 		VIP: lb.VIP{SubnetID: w.VIPSubnetID, NetworkID: w.VIPNetworkID, Address: w.VIPAddress, PortID: w.VIPPortID}}
 }
 

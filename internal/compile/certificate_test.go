@@ -91,7 +91,7 @@ func secretOf(certificate, key []byte) *corev1.Secret {
 		Data: map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key}}
 }
 
-// A11: every form of key and any framing of PEM that a TLS server would take.
+// Every form of key and any framing of PEM that a TLS server would take.
 func TestReadCertificate_takesEveryFormOfKeyAndFraming(t *testing.T) {
 	t.Parallel()
 	rsaPrivate, ecPrivate := rsaKey(t, 2048), ecKey(t)
@@ -153,7 +153,7 @@ func TestReadCertificate_takesEveryFormOfKeyAndFraming(t *testing.T) {
 	}
 }
 
-// A12: the leaf first, then the issuers, whatever the order in the Secret; nothing is lost or doubled.
+// The leaf first, then the issuers, whatever the order in the Secret; nothing is lost or doubled.
 func TestReadCertificate_ordersTheChain(t *testing.T) {
 	t.Parallel()
 	root := issuer{}.below(t, "root")

@@ -24,10 +24,16 @@ type ClassReconciler struct {
 	Cloud  *cloud.Client
 	// Client reads GatewayClasses from the cache.
 	Client client.Reader
+
+	memory settled
 }
 
-// recheck is how often a class is compared with its cloud.
-const recheck = 5 * time.Minute
+const (
+	// recheck is how often a class is compared with its cloud.
+	recheck = 5 * time.Minute
+	// recheckMost is how long the pauses get while that fails: a repair in the cloud sends no event.
+	recheckMost = time.Minute
+)
 
 // Reconcile makes one pass over a GatewayClass.
 func (r *ClassReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
@@ -63,11 +69,11 @@ func (r *ClassReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	bundle, err := r.Reader.BundleVersion(ctx)
+	bundle, err := r.Reader.Bundle(ctx)
 	if err != nil {
 		return ctrl.Result{}, err
 	}
-	conditions := []status.Condition{accepted, status.ClassSupportedVersion(bundle)}
+	conditions := []status.Condition{accepted, status.ClassSupportedVersion(bundle...)}
 	features := status.SupportedFeatures(responder)
 	if !r.Reader.Served.ListenerSets {
 		features = slices.DeleteFunc(features, func(f gwv1.SupportedFeature) bool { return f.Name == "ListenerSet" })
@@ -99,23 +105,31 @@ func (r *ClassReconciler) accepted(ctx context.Context, class *gwv1.GatewayClass
 	case err != nil:
 		return status.Condition{}, 0, err
 	}
-	if _, err = r.Cloud.Preflight(ctx); err == nil {
+	if err = r.Cloud.Check(ctx); err == nil {
 		_, err = r.Cloud.Facts(ctx, factsRequest(config))
 	}
 	if err == nil {
-		return status.ClassAccepted(responder), recheck, nil
+		accepted := status.ClassAccepted(responder)
+		if reload := r.Cloud.ReloadError(); reload != nil {
+			unused := status.CredentialsNotReloaded(upperFirst(reload.Error()))
+			r.Writer.Events.Warning(class, "CredentialsNotReloaded", "Reload", unused)
+			accepted.Message += " " + unused
+		}
+		r.memory.forget(client.ObjectKeyFromObject(class))
+		return accepted, recheck, nil
 	}
 	o := outcomeOf(err)
+	after := max(min(o.delay(r.memory.failed(client.ObjectKeyFromObject(class), o)), recheckMost), o.least)
 	switch {
 	case cloud.ReasonOf(err) == cloud.ReasonSelector:
-		return status.ClassInvalidParameters(o.Message), o.delay(0), nil
+		return status.ClassInvalidParameters(o.Message), after, nil
 	case o.Kind == status.OperatorFault || o.Kind == status.UserFault:
-		return status.ClassUnsupported(o.Message), o.delay(0), nil
+		return status.ClassUnsupported(o.Message), after, nil
 	}
 	// The cloud does not answer: what was found out about this generation still holds.
 	old := meta.FindStatusCondition(class.Status.Conditions, string(gwv1.GatewayClassConditionStatusAccepted))
 	if old != nil && old.Status != metav1.ConditionUnknown && old.ObservedGeneration == class.Generation {
-		return status.Condition{Type: old.Type, Status: old.Status, Reason: old.Reason, Message: old.Message}, o.delay(0), nil
+		return status.Condition{Type: old.Type, Status: old.Status, Reason: old.Reason, Message: old.Message}, after, nil
 	}
-	return status.ClassPending(o.Message), o.delay(0), nil
+	return status.ClassPending(o.Message), after, nil
 }

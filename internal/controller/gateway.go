@@ -71,7 +71,11 @@ func (r *GatewayReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	}
 	p := &pass{key: req.NamespacedName, snapshot: snapshot}
 	p.status = status.Input{Controller: r.Reader.Controller, Gateway: snapshot.Gateway, ListenerSets: snapshot.ListenerSets}
-	if !snapshot.Gateway.DeletionTimestamp.IsZero() || !r.Reader.Selects(snapshot.Class) {
+	switch deleted := !snapshot.Gateway.DeletionTimestamp.IsZero(); {
+	case !deleted && snapshot.Class == nil:
+		r.hold(p)
+		return ctrl.Result{}, nil
+	case deleted || !r.Reader.Selects(snapshot.Class):
 		return r.remove(ctx, p)
 	}
 	if parameters != nil {
@@ -154,6 +158,13 @@ func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree
 	}
 	if have.ProvisioningStatus.Pending() {
 		p.outcome = pendingAfter(max(wait, pauseWait), atWork)
+		if wait > 0 {
+			return have, false // our own step
+		}
+		p.outcome.after = max(cloud.NextLook(*have, r.Clock.Now()), pauseWait)
+		if stuck := cloud.Stuck(*have, r.Clock.Now()); stuck != nil {
+			p.outcome = outcomeOf(stuck)
+		}
 		return have, false
 	}
 	if err := cmp.Or(err, cloud.Errored(*have)); r.startsAnew(p, want, have, err) {
@@ -280,13 +291,22 @@ func (r *GatewayReconciler) release(ctx context.Context, key types.NamespacedNam
 	return r.Writer.RemoveFinalizer(ctx, snapshot.Gateway, r.finalizer())
 }
 
+// hold leaves a Gateway whose class does not exist as it is, status included. The finalizer of the class keeps it while Gateways use it, so somebody
+// has forced it away, is about to replace it, or has misspelt it: none of that says that the traffic shall end.
+func (r *GatewayReconciler) hold(p *pass) {
+	r.Writer.Events.Warning(p.snapshot.Gateway, "ClassNotFound", "Hold", fmt.Sprintf("GatewayClass %s does not exist, so the load balancer stays as it is: "+
+		"create the class again, name another one, or delete the Gateway.", p.snapshot.Gateway.Spec.GatewayClassName))
+}
+
 // finish writes the statuses of a pass and sets the time of the next.
 func (r *GatewayReconciler) finish(ctx context.Context, p *pass) (ctrl.Result, error) {
 	p.status.Outcome = p.outcome.Outcome
-	if err := r.Writer.Write(ctx, p.snapshot, status.For(p.status)); err != nil {
+	statuses := status.For(p.status)
+	if err := r.Writer.Write(ctx, p.snapshot, statuses); err != nil {
 		return ctrl.Result{}, err
 	}
 	r.accounts.enter(p.key, p.outcome.Kind, p.compiled(), r.Clock.Now())
+	r.tellTrouble(p, statuses.Gateway)
 	after := p.outcome.delay(r.memory.failed(p.key, p.outcome))
 	switch p.outcome.Kind {
 	case status.Programmed, status.Pending:

@@ -23,6 +23,8 @@ type outcome struct {
 	backoff bool
 	// least is what the cloud asked for; it does not grow.
 	least time.Duration
+	// stuck says that only an operator can end what the pass waits for.
+	stuck bool
 }
 
 // The pauses before the next pass. An operator's or a user's repair outside Kubernetes sends no event, so nothing waits for ever.
@@ -43,6 +45,11 @@ func outcomeOf(err error) outcome {
 	switch cloud.ClassOf(err) {
 	case cloud.Wait:
 		o.Kind, o.after = status.Pending, pauseWait
+		if cloud.ReasonOf(err) == cloud.ReasonStuck {
+			// It may serve all the same; what there is to do is an operator's.
+			o.Kind, o.after, o.backoff = status.Retry, pauseBroken, true
+			o.stuck = true
+		}
 	case cloud.Stale:
 		o.Kind, o.after, o.backoff = status.Pending, pauseWait, true
 	case cloud.UserFault:

@@ -1,15 +1,20 @@
 package controller
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
+	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/cloud"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/plan"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
 )
 
 // startsAnew says whether a load balancer that is broken is deleted and made again: only when it never served. One that served may still do
@@ -48,6 +53,33 @@ func (r *GatewayReconciler) startAnew(ctx context.Context, p *pass, have *lb.Tre
 	}
 	have.FloatingIP, have.Secrets = floatingIP, secrets
 	return have
+}
+
+// delayed is the reason of Events about what will be done by itself, but not soon.
+const delayed = "Delayed"
+
+// tellTrouble tells in an Event what needs somebody's help. The change of a condition tells it too, in the same words and then once; but a condition that
+// stays as it is, because the Gateway goes on serving or was in trouble before it was deleted, tells nobody.
+func (r *GatewayReconciler) tellTrouble(p *pass, told status.GatewayStatus) {
+	o, reason := p.outcome, ""
+	switch {
+	case o.Kind == status.OperatorFault:
+		reason = cmp.Or(o.Reason, string(gwv1.GatewayReasonNoResources))
+	case o.Kind == status.Conflict || o.Kind == status.Broken:
+		reason = cmp.Or(o.Reason, string(gwv1.GatewayReasonInvalid))
+	case o.Kind == status.Retry && (o.stuck || !p.snapshot.Gateway.DeletionTimestamp.IsZero()):
+		reason = delayed
+	default:
+		return
+	}
+	note := o.Message
+	if c := meta.FindStatusCondition(told.Conditions, string(gwv1.GatewayConditionProgrammed)); c != nil && c.Status == metav1.ConditionFalse {
+		note = c.Message
+		if reason != delayed {
+			reason = c.Reason
+		}
+	}
+	r.Writer.Events.Warning(p.snapshot.Gateway, reason, "ReportProgrammed", note)
 }
 
 // tellDrift reports what somebody else changed in the cloud: in a metric by kind of object and in an Event with the first reason.

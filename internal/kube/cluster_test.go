@@ -229,11 +229,11 @@ func (l classLoop) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	if err = l.writer.AddFinalizer(ctx, class, gwv1.GatewayClassFinalizerGatewaysExist); err != nil {
 		return reconcile.Result{}, err
 	}
-	bundle, err := l.reader.BundleVersion(ctx)
+	bundle, err := l.reader.Bundle(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	return reconcile.Result{}, l.writer.WriteClass(ctx, class, []status.Condition{status.ClassAccepted(nil), status.ClassSupportedVersion(bundle)}, status.SupportedFeatures(nil))
+	return reconcile.Result{}, l.writer.WriteClass(ctx, class, []status.Condition{status.ClassAccepted(nil), status.ClassSupportedVersion(bundle...)}, status.SupportedFeatures(nil))
 }
 
 // start runs a loop as the controller's ServiceAccount until the test ends. It serves classes of its own controller name, so that

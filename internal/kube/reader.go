@@ -19,6 +19,7 @@ import (
 	"github.com/gateway-api-openstack/gateway-api-openstack/api"
 	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/compile"
+	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
 )
 
 // Reader reads what a Gateway depends on. Its results may share memory with the cache and must not be changed, except
@@ -328,14 +329,26 @@ func (r *Reader) OurGateways(ctx context.Context) ([]*gwv1.Gateway, error) {
 	return out, nil
 }
 
-// BundleVersion is the version of the Gateway API CRDs in the cluster, such as "v1.6.3"; "" when they do not say.
-func (r *Reader) BundleVersion(ctx context.Context) (string, error) {
-	crd := &metav1.PartialObjectMetadata{}
-	crd.APIVersion, crd.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
-	if err := r.Live.Get(ctx, types.NamespacedName{Name: "gatewayclasses." + gwv1.GroupName}, crd); err != nil {
-		return "", fmt.Errorf("reading the version of the Gateway API CRDs: %w", err)
+// Bundle are the Gateway API CRDs that are in use.
+func (r *Reader) Bundle(ctx context.Context) ([]status.CRD, error) {
+	resources := []string{"gatewayclasses", "gateways", "httproutes"}
+	if r.Served.ListenerSets {
+		resources = append(resources, "listenersets")
 	}
-	return crd.Annotations[consts.BundleVersionAnnotation], nil
+	if r.Served.ReferenceGrants != "" {
+		resources = append(resources, "referencegrants")
+	}
+	var bundle []status.CRD
+	for _, resource := range resources {
+		crd := &metav1.PartialObjectMetadata{}
+		crd.APIVersion, crd.Kind = "apiextensions.k8s.io/v1", "CustomResourceDefinition"
+		err := r.Live.Get(ctx, types.NamespacedName{Name: resource + "." + gwv1.GroupName}, crd)
+		if client.IgnoreNotFound(err) != nil {
+			return nil, fmt.Errorf("reading the version of the Gateway API CRDs: %w", err)
+		}
+		bundle = append(bundle, status.CRD{Resource: resource, Version: crd.Annotations[consts.BundleVersionAnnotation], Missing: err != nil})
+	}
+	return bundle, nil
 }
 
 // get reads one object; found is false when it does not exist.

@@ -331,7 +331,7 @@ func TestWriteClass_writesOnce(t *testing.T) {
 	d := newDesk(t, c)
 	for range 3 {
 		c = get(t, d.client, c)
-		if err := d.WriteClass(t.Context(), c, []status.Condition{status.ClassAccepted(nil), status.ClassSupportedVersion("v1.6.3")}, status.SupportedFeatures(nil)); err != nil {
+		if err := d.WriteClass(t.Context(), c, []status.Condition{status.ClassAccepted(nil), status.ClassSupportedVersion(status.CRD{Version: "v1.6.3"})}, status.SupportedFeatures(nil)); err != nil {
 			t.Fatal(err)
 		}
 	}

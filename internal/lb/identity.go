@@ -32,8 +32,9 @@ import (
 // crash, never stored twice, and never mistaken for an older one.
 //
 // An object is ours when it has the mark and the controller tag of this Gateway and lies in our project. The
-// names and all other tags are for people and never prove anything. A tag with our prefix and another version
-// is ours of another format: it is never touched by this version, only reported.
+// names and all other tags are for people and never prove anything. A load balancer with our prefix, another version and
+// the same cluster and UID was made for the same Gateway by another version of this controller: it is never touched by this one, and
+// none is made beside it. It is reported. Whoever changes the format raises the version, reads the older ones and replaces their tags.
 //
 // Octavia allows 255 characters for a name and for a tag, Neutron 255 for a description; longer values keep a readable
 // prefix and end in a hash of the whole. Tags are de-duplicated: Octavia answers duplicates with 500 or a misleading 409.
@@ -58,6 +59,24 @@ type Owner struct {
 // Mark is the one tag that proves ownership, together with ControllerTag.
 func (o Owner) Mark() string {
 	return Shorten(markPrefix + markVersion + "=" + o.ClusterID + "/" + o.UID)
+}
+
+// OtherMarks are the marks that this owner has in other versions of the format.
+func (o Owner) OtherMarks() []string {
+	var marks []string
+	for version := range 10 {
+		mark := Shorten(fmt.Sprintf("%s%d=%s/%s", markPrefix, version, o.ClusterID, o.UID))
+		if mark != o.Mark() {
+			marks = append(marks, mark)
+		}
+	}
+	return marks
+}
+
+// OwnsInOtherFormat says whether tags carry the mark of this owner in another version of the format.
+func (o Owner) OwnsInOtherFormat(tags []string) bool {
+	marks := o.OtherMarks()
+	return slices.ContainsFunc(tags, func(t string) bool { return slices.Contains(marks, t) })
 }
 
 // ControllerTag is the second half of the proof.

@@ -28,7 +28,7 @@ func itoa(n int) string {
 	return string([]byte{byte('0' + n/100), byte('0' + n/10%10), byte('0' + n%10)})
 }
 
-// Names and tags longer than the API allows (A34): within the limits, stable, and told apart when they differ only behind
+// Names and tags longer than the API allows: within the limits, stable, and told apart when they differ only behind
 // the cut.
 func TestOwner_fitsTheLimitsForAnyLegalName(t *testing.T) {
 	t.Parallel()
@@ -84,6 +84,17 @@ func TestOwner_doesNotOwnWhatIsMarkedForOthers(t *testing.T) {
 		if o.Owns(tags) {
 			t.Errorf("%s: owned", name)
 		}
+	}
+	for _, tag := range []string{strings.Replace(o.Mark(), "/1=", "/2=", 1), strings.Replace(o.Mark(), "/1=", "/0=", 1)} {
+		if !o.OwnsInOtherFormat([]string{tag}) {
+			t.Errorf("%s is not seen as ours of another format", tag)
+		}
+		if o.OwnsInOtherFormat([]string{tag + "1"}) || o.OwnsInOtherFormat([]string{"x=" + tag}) {
+			t.Errorf("what is like %s is seen as ours of another format", tag)
+		}
+	}
+	if o.OwnsInOtherFormat(o.Tags(lb.KindLoadBalancer, "lb")) {
+		t.Error("the format of now is taken for another one")
 	}
 	if o.OwnsDescription(o.Mark()) || o.OwnsDescription("") || o.OwnsDescription("see "+o.Description()) {
 		t.Error("owns an incomplete description")

@@ -79,6 +79,8 @@ type Tree struct {
 	// UpdatedAt is when Octavia last changed the load balancer's record, as the API writes it; observed only. Every change below
 	// takes the load balancer's lock and so moves it.
 	UpdatedAt string `json:"updatedAt,omitempty"`
+	// CreatedAt is when the load balancer was created, as the API writes it; observed only.
+	CreatedAt string `json:"createdAt,omitempty"`
 	// Foreign lists children below the load balancer whose ownership mark is not ours. Observed only: they are
 	// reported, never touched, and forbid a cascade.
 	Foreign []Foreign `json:"foreign,omitempty"`

@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,19 +40,62 @@ func ClassInvalidParameters(message string) Condition {
 	return condition(gwv1.GatewayClassConditionStatusAccepted, metav1.ConditionFalse, gwv1.GatewayClassReasonInvalidParameters, message)
 }
 
-// ClassSupportedVersion judges the version of the installed Gateway API CRDs. With another one the controller goes on as well as
-// it can.
-func ClassSupportedVersion(bundle string) Condition {
-	if bundle == SupportedBundle || strings.HasPrefix(bundle, SupportedBundle+".") {
-		return condition(gwv1.GatewayClassConditionStatusSupportedVersion, metav1.ConditionTrue, gwv1.GatewayClassReasonSupportedVersion,
-			fmt.Sprintf("The Gateway API CRDs are %s.", bundle))
+// CRD is an installed Gateway API CRD.
+type CRD struct {
+	// Resource is its plural, such as "httproutes".
+	Resource string
+	// Version is that of its bundle, such as "v1.6.3"; "" when it does not say.
+	Version string
+	// Missing says that it is not there, though it was when the controller started.
+	Missing bool
+}
+
+// ClassSupportedVersion judges the versions of the installed Gateway API CRDs. With other ones the controller goes on as well as
+// it can: nothing that exists is taken away for that.
+func ClassSupportedVersion(bundle ...CRD) Condition {
+	var missing, silent, versions []string
+	of := map[string][]string{}
+	supported := len(bundle) > 0
+	for _, crd := range bundle {
+		switch {
+		case crd.Missing:
+			missing = append(missing, crd.Resource)
+		case crd.Version == "":
+			silent = append(silent, crd.Resource)
+		default:
+			if of[crd.Version] == nil {
+				versions = append(versions, crd.Version)
+			}
+			of[crd.Version] = append(of[crd.Version], crd.Resource)
+		}
+		supported = supported && (crd.Version == SupportedBundle || strings.HasPrefix(crd.Version, SupportedBundle+"."))
 	}
-	found := fmt.Sprintf("The Gateway API CRDs are %s", bundle)
-	if bundle == "" {
-		found = "The Gateway API CRDs do not say their version"
+	slices.Sort(versions)
+	var found []string
+	switch {
+	case len(versions) == 1:
+		found = append(found, "are "+versions[0])
+	case len(versions) > 1:
+		var each []string
+		for _, v := range versions {
+			each = append(each, fmt.Sprintf("%s (%s)", v, strings.Join(of[v], ", ")))
+		}
+		found = append(found, "are of different versions: "+strings.Join(each, ", "))
+	}
+	if len(silent) > 0 && len(versions) == 0 {
+		found = append(found, "do not say their version")
+	} else if len(silent) > 0 {
+		found = append(found, "do not all say their version: "+strings.Join(silent, ", ")+" does not")
+	}
+	if len(missing) > 0 {
+		found = append(found, "are not complete: "+strings.Join(missing, ", ")+" is missing")
+	}
+	text := "The Gateway API CRDs " + strings.Join(found, " and ")
+	if supported && len(versions) == 1 {
+		return condition(gwv1.GatewayClassConditionStatusSupportedVersion, metav1.ConditionTrue, gwv1.GatewayClassReasonSupportedVersion, text+".")
 	}
 	return condition(gwv1.GatewayClassConditionStatusSupportedVersion, metav1.ConditionFalse, gwv1.GatewayClassReasonUnsupportedVersion,
-		fmt.Sprintf("%s; this controller is tested with %s and goes on as well as it can. Install the standard channel of %s.", found, SupportedBundle, SupportedBundle))
+		fmt.Sprintf("%s; this controller is tested with %s and goes on as well as it can. Install the standard channel of %s.", text, SupportedBundle, SupportedBundle))
 }
 
 // ClassUnsupported is for a class whose parameters are fine but whose cloud cannot serve it now; message says what is missing.
@@ -62,4 +106,9 @@ func ClassUnsupported(message string) Condition {
 // ClassPending is for a class that could not be checked against its cloud yet.
 func ClassPending(message string) Condition {
 	return condition(gwv1.GatewayClassConditionStatusAccepted, metav1.ConditionUnknown, gwv1.GatewayClassReasonPending, message)
+}
+
+// CredentialsNotReloaded says that the credentials were replaced by what cannot be used; cause says why.
+func CredentialsNotReloaded(cause string) string {
+	return "The credentials were changed and the new ones cannot be used, so those before them still are: " + cause + "."
 }

@@ -267,7 +267,7 @@ func listenerProgram(in Input, of listening, l *gwv1.Listener, v Verdict) Condit
 	if in.Outcome.Kind == Programmed {
 		return listenerProgrammed()
 	}
-	if in.Have == nil {
+	if unread(in) {
 		if wasProgrammed(of.conditions(l.Name), string(gwv1.ListenerConditionProgrammed), of.generation) {
 			return listenerProgrammed()
 		}
@@ -316,16 +316,22 @@ func programmed(in Input, accepted Condition, addresses []string, listeners []gw
 	}
 	ready := "The load balancer serves on " + strings.Join(addresses, ", ") + "."
 
+	if !in.Gateway.DeletionTimestamp.IsZero() {
+		return gatewayNotProgrammed(reason(unreadReason(o.Kind)), "The Gateway is being deleted: "+o.sentence())
+	}
 	if accepted.Status == metav1.ConditionFalse {
 		return gatewayNotProgrammed(reason(gwv1.GatewayReasonInvalid), "The Gateway is not accepted: "+accepted.Message)
 	}
 	if o.Kind == UserFault {
 		return gatewayNotProgrammed(reason(gwv1.GatewayReasonInvalid), o.sentence())
 	}
-	if in.Have == nil && o.Kind != Programmed {
+	if unread(in) && o.Kind != Programmed {
 		// Nobody knows. What was true for this generation is kept, so that an outage of the cloud API does not look
 		// like an outage of the Gateway.
 		if wasProgrammed(in.Gateway.Status.Conditions, string(gwv1.GatewayConditionProgrammed), in.Gateway.Generation) {
+			if in.Have != nil && o.Kind == Pending {
+				return gatewayProgrammed(ready)
+			}
 			return gatewayProgrammed(ready + " The last check failed: " + o.sentence())
 		}
 		return gatewayNotProgrammed(reason(unreadReason(o.Kind)), o.sentence())
@@ -347,6 +353,11 @@ func programmed(in Input, accepted Condition, addresses []string, listeners []gw
 	default:
 		return gatewayNotProgrammed(reason(gwv1.GatewayReasonInvalid), o.sentence())
 	}
+}
+
+// unread says that the cloud could not be read, or only that somebody changes the load balancer: what is below it is not read then.
+func unread(in Input) bool {
+	return in.Have == nil || in.Have.ProvisioningStatus == lb.PendingUpdate && len(in.Have.Listeners) == 0 && len(in.Have.Pools) == 0
 }
 
 func unreadReason(kind OutcomeKind) gwv1.GatewayConditionReason {

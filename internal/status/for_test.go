@@ -408,13 +408,38 @@ func TestStamp_keepsMessagesWithinTheLimit(t *testing.T) {
 
 func TestClass_conditions(t *testing.T) {
 	t.Parallel()
-	for bundle, want := range map[string]string{
-		"v1.6.3": "SupportedVersion", "v1.6.0-rc.1": "SupportedVersion", "v1.6": "SupportedVersion",
-		"v1.60.0": "UnsupportedVersion", "v1.5.1": "UnsupportedVersion", "v1.7.0": "UnsupportedVersion", "": "UnsupportedVersion",
+	of := func(versions ...string) []CRD {
+		var bundle []CRD
+		for i, v := range versions {
+			bundle = append(bundle, CRD{Resource: []string{"gatewayclasses", "gateways", "httproutes"}[i], Version: v})
+		}
+		return bundle
+	}
+	for name, c := range map[string]struct {
+		bundle    []CRD
+		supported bool
+		says      string
+	}{
+		"as tested":           {of("v1.6.3", "v1.6.3", "v1.6.3"), true, "The Gateway API CRDs are v1.6.3."},
+		"a candidate":         {of("v1.6.0-rc.1"), true, "v1.6.0-rc.1"},
+		"no patch number":     {of("v1.6"), true, "v1.6"},
+		"a prefix":            {of("v1.60.0"), false, "are v1.60.0; "},
+		"old":                 {of("v1.5.1", "v1.5.1"), false, "are v1.5.1; "},
+		"newer":               {of("v1.7.0", "v1.7.0"), false, "are v1.7.0; "},
+		"silent":              {of("", ""), false, "do not say their version; "},
+		"mixed":               {of("v1.6.3", "v1.2.0", "v1.6.3"), false, "are of different versions: v1.2.0 (gateways), v1.6.3 (gatewayclasses, httproutes); "},
+		"mixed, both minor 6": {of("v1.6.2", "v1.6.3"), false, "are of different versions: v1.6.2 (gatewayclasses), v1.6.3 (gateways); "},
+		"one silent":          {of("v1.6.3", "", "v1.6.3"), false, "are v1.6.3 and do not all say their version: gateways does not; "},
+		"one missing":         {append(of("v1.6.3"), CRD{Resource: "httproutes", Missing: true}), false, "are v1.6.3 and are not complete: httproutes is missing; "},
+		"nothing":             {nil, false, ""},
 	} {
-		c := ClassSupportedVersion(bundle)
-		if c.Reason != want || (c.Status == metav1.ConditionTrue) != (want == "SupportedVersion") || c.Message == "" {
-			t.Errorf("%q: %+v", bundle, c)
+		got := ClassSupportedVersion(c.bundle...)
+		want := "UnsupportedVersion"
+		if c.supported {
+			want = "SupportedVersion"
+		}
+		if got.Reason != want || (got.Status == metav1.ConditionTrue) != c.supported || !strings.Contains(got.Message, c.says) {
+			t.Errorf("%s: %+v", name, got)
 		}
 	}
 	for _, r := range []*Responder{nil, {Service: "system/responder", Missing: true}, {Service: "system/responder"}} {

@@ -93,12 +93,17 @@ func (c *command) duration(text string) (time.Duration, error) {
 //	quota KIND LIMIT
 //	tokens                           all tokens become invalid
 //	credential                       a new application credential, in the file too
+//	revoke                           the application credential is not accepted any more
+//	clouds + TEXT                    somebody writes this into clouds.yaml
+//	force KIND/NAMESPACE/NAME        an object is deleted without its finalizers
+//	crd RESOURCE VERSION             the version of the bundle that a Gateway API CRD is from; none: it is deleted
 //	outside SERVICE METHOD PATH + YAML   what an administrator does; <NAME> in the path is the id of the object with this name
 //	vanish NAME                      a load balancer is purged without a trace
 //	when METHOD PATH + commands      the commands, just before the next such call is acted on
 //	world OPTIONS                    begins anew with another cloud: broken-create=yes (Octavia 11.0.0), choose-address=yes, api=v2.26, page=10 (objects in a list)
 //	crash OPTIONS + commands         the commands in fresh worlds; in the last command the process dies, each time after another call;
 //	                                 with the options of world
+//	lose OPTIONS + commands          the same, but the process lives on: each time another call is done and its answer is lost
 func (w *world) run(ctx context.Context, c *command) (string, error) {
 	do, ok := commands[c.name]
 	if !ok {
@@ -176,6 +181,17 @@ func init() {
 			w.cloud.RotateCredential()
 			return "", w.credentials()
 		},
+		"revoke": func(_ context.Context, w *world, _ *command) (string, error) {
+			w.cloud.RotateCredential()
+			return "", nil
+		},
+		"clouds": func(_ context.Context, w *world, c *command) (string, error) {
+			return "", w.writeClouds([]byte(c.input))
+		},
+		"force": func(ctx context.Context, w *world, c *command) (string, error) { return w.kube.force(ctx, c.arg(0)) },
+		"crd": func(ctx context.Context, w *world, c *command) (string, error) {
+			return "", w.kube.crd(ctx, c.arg(0), c.arg(1))
+		},
 		"outside": outside,
 		"vanish": func(_ context.Context, w *world, c *command) (string, error) {
 			id, err := w.id(c.arg(0))
@@ -187,6 +203,7 @@ func init() {
 		"when":  when,
 		"world": another,
 		"crash": crash,
+		"lose":  lose,
 	}
 }
 

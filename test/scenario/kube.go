@@ -46,8 +46,10 @@ type cluster struct {
 	// admin is what the people in the story use; controller is the same until its process dies.
 	admin, controller client.Client
 	dead              bool
-	made              int
-	now               func() metav1.Time
+	// patched counts the controller's writes of statuses.
+	patched int
+	made    int
+	now     func() metav1.Time
 }
 
 // indexer registers the controller's field indexes with the fake.
@@ -68,12 +70,11 @@ func newCluster(ctx context.Context, c clock) (*cluster, error) {
 			return nil, fmt.Errorf("registering API types: %w", err)
 		}
 	}
-	crd := &unstructured.Unstructured{}
-	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
-	crd.SetName("gatewayclasses." + gwv1.GroupName)
-	crd.SetAnnotations(map[string]string{consts.BundleVersionAnnotation: "v1.6.3"})
-	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(crd).
+	b := fake.NewClientBuilder().WithScheme(scheme).
 		WithStatusSubresource(&gwv1.Gateway{}, &gwv1.GatewayClass{}, &gwv1.HTTPRoute{}, &gwv1.ListenerSet{})
+	for _, resource := range []string{"gatewayclasses", "gateways", "httproutes", "listenersets", "referencegrants"} {
+		b.WithObjects(crdOf(resource, "v1.6.3"))
+	}
 	if err := kube.SetupIndexes(ctx, indexer{b}, controllerName, served); err != nil {
 		return nil, err
 	}
@@ -97,10 +98,19 @@ func newCluster(ctx context.Context, c clock) (*cluster, error) {
 			if k.dead {
 				return errDead
 			}
+			k.patched++
 			return c.SubResource(sub).Patch(ctx, o, p, opts...)
 		},
 	})
 	return k, nil
+}
+
+func crdOf(resource, version string) *unstructured.Unstructured {
+	crd := &unstructured.Unstructured{}
+	crd.SetGroupVersionKind(schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"})
+	crd.SetName(resource + "." + gwv1.GroupName)
+	crd.SetAnnotations(map[string]string{consts.BundleVersionAnnotation: version})
+	return crd
 }
 
 // apply creates or replaces objects; it says what became of each.
@@ -256,6 +266,36 @@ func (k *cluster) remove(ctx context.Context, ref string) (string, error) {
 		return ref + " is being deleted", nil
 	}
 	return ref + " deleted", nil
+}
+
+// force deletes an object that finalizers would hold.
+func (k *cluster) force(ctx context.Context, ref string) (string, error) {
+	o, err := k.find(ctx, ref)
+	if err != nil {
+		return "", err
+	}
+	o.SetFinalizers(nil)
+	if err := k.admin.Update(ctx, o); err != nil {
+		return "", fmt.Errorf("forcing %s: %w", ref, err)
+	}
+	if err := client.IgnoreNotFound(k.admin.Delete(ctx, o)); err != nil {
+		return "", fmt.Errorf("deleting %s: %w", ref, err)
+	}
+	return ref + " deleted by force", nil
+}
+
+// crd replaces a CRD of Gateway API by that of another bundle, or deletes it. The objects stay.
+func (k *cluster) crd(ctx context.Context, resource, version string) error {
+	if err := client.IgnoreNotFound(k.admin.Delete(ctx, crdOf(resource, ""))); err != nil {
+		return fmt.Errorf("deleting the CRD of %s: %w", resource, err)
+	}
+	if version == "none" {
+		return nil
+	}
+	if err := k.admin.Create(ctx, crdOf(resource, version)); err != nil {
+		return fmt.Errorf("creating the CRD of %s: %w", resource, err)
+	}
+	return nil
 }
 
 // find reads the object that a reference such as httproute/shop/cart or gatewayclass/openstack names.

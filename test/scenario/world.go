@@ -115,7 +115,11 @@ func newWorld(ctx context.Context, dir string, o sim.Options) (*world, error) {
 func (w *world) close() { w.cloud.Close() }
 
 func (w *world) credentials() error {
-	if err := os.WriteFile(filepath.Join(w.dir, "clouds.yaml"), w.cloud.CloudsYAML("story"), 0o600); err != nil {
+	return w.writeClouds(w.cloud.CloudsYAML("story"))
+}
+
+func (w *world) writeClouds(text []byte) error {
+	if err := os.WriteFile(filepath.Join(w.dir, "clouds.yaml"), text, 0o600); err != nil {
 		return fmt.Errorf("writing the credentials: %w", err)
 	}
 	return nil
