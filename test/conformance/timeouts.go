@@ -21,8 +21,8 @@ func claimedTimeouts() config.TimeoutConfig {
 	t.GatewayListenersMustHaveConditions = 5 * time.Minute
 	t.ListenerSetListenersMustHaveConditions = 5 * time.Minute
 	// A route's rules are several changes; a test starts to ask as soon as the route is accepted.
-	t.MaxTimeToConsistency = 3 * time.Minute
-	t.DefaultTestTimeout = 3 * time.Minute
+	t.MaxTimeToConsistency = 10 * time.Minute
+	t.DefaultTestTimeout = 10 * time.Minute
 	return t
 }
 
