@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // outcome is how a test ended.
@@ -26,22 +27,53 @@ type run struct {
 	Outcomes map[string]outcome `json:"outcomes"`
 	// Seconds are those of each part of the run.
 	Seconds map[string]float64 `json:"seconds"`
+	// Pending is the share of the run in which Octavia was at work on a load balancer.
+	Pending float64 `json:"pending"`
+}
+
+// shareOf reads one number a line, and says how many of them are not zero.
+func shareOf(samples string) float64 {
+	all, busy := 0, 0
+	for _, s := range strings.Fields(samples) {
+		all++
+		if s != "0" {
+			busy++
+		}
+	}
+	if all == 0 {
+		return 0
+	}
+	return float64(busy) / float64(all)
 }
 
 var (
 	endOfTest  = regexp.MustCompile(`^\x16?\s*--- (PASS|FAIL): TestConformance/(claimed|unclaimed)(?:/([^/ ]+))? \(([0-9.]+)s\)`)
+	endOfPart  = regexp.MustCompile(`^\x16?\s*--- (?:PASS|FAIL): (TestConformance/(?:claimed|unclaimed)/([^/ ]+)/.+) \(([0-9.]+)s\)`)
+	pausedPart = regexp.MustCompile(`^\x16?=== PAUSE (TestConformance/.+)`)
 	claimsLine = regexp.MustCompile(`claimed features: (.*)$`)
 )
 
 // readLog reads the log of a run with -test.v=test2json.
 func readLog(c configuration, log io.Reader) (run, error) {
 	r := run{Configuration: c, Outcomes: map[string]outcome{}, Seconds: map[string]float64{}}
+	// The time of a test is without that of its parts that run at once.
+	paused, parts := map[string]bool{}, map[string]float64{}
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
 		if m := claimsLine.FindStringSubmatch(lines.Text()); m != nil {
 			r.Claims = splitList(m[1])
 			slices.Sort(r.Claims)
+		}
+		if m := pausedPart.FindStringSubmatch(lines.Text()); m != nil {
+			paused[m[1]] = true
+		}
+		if m := endOfPart.FindStringSubmatch(lines.Text()); m != nil && paused[m[1]] {
+			seconds, err := strconv.ParseFloat(m[3], 64)
+			if err != nil {
+				return r, err
+			}
+			parts[m[2]] = max(parts[m[2]], seconds)
 		}
 		m := endOfTest.FindStringSubmatch(lines.Text())
 		if m == nil {
@@ -58,7 +90,7 @@ func readLog(c configuration, log io.Reader) (run, error) {
 		if _, ok := r.Outcomes[m[3]]; ok {
 			return r, fmt.Errorf("the log has two results of %s", m[3])
 		}
-		r.Outcomes[m[3]] = outcome{Passed: m[1] == "PASS", Seconds: seconds}
+		r.Outcomes[m[3]] = outcome{Passed: m[1] == "PASS", Seconds: seconds + parts[m[3]]}
 	}
 	if err := lines.Err(); err != nil {
 		return r, err

@@ -95,7 +95,8 @@ func TestPlanFor_putsEachTestIntoOnePart(t *testing.T) {
 }
 
 func TestReadLog_takesTheTestsOfBothParts(t *testing.T) {
-	log := "\x16=== RUN   TestConformance/claimed\n    suite_test.go:38: claimed features: HTTPRoute Gateway\n" +
+	log := "\x16=== PAUSE TestConformance/claimed/HTTPRouteWeight/At once\n\x16--- PASS: TestConformance/claimed/HTTPRouteWeight/At once (4.00s)\n" +
+		"\x16=== RUN   TestConformance/claimed\n    suite_test.go:38: claimed features: HTTPRoute Gateway\n" +
 		"\x16    --- PASS: TestConformance/claimed/HTTPRouteWeight/Requests (2.00s)\n\x16    --- PASS: TestConformance/claimed/HTTPRouteWeight (3.50s)\n" +
 		"\x16    --- SKIP: TestConformance/claimed/HTTPRouteCORS (0.00s)\n\x16--- PASS: TestConformance/claimed (10.00s)\n" +
 		"\x16    --- FAIL: TestConformance/unclaimed/HTTPRouteCORS (20.10s)\n\x16--- FAIL: TestConformance/unclaimed (21.00s)\n"
@@ -103,7 +104,7 @@ func TestReadLog_takesTheTestsOfBothParts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Outcomes) != 2 || r.Outcomes["HTTPRouteWeight"] != (outcome{Passed: true, Seconds: 3.5}) || r.Outcomes["HTTPRouteCORS"].Passed {
+	if len(r.Outcomes) != 2 || r.Outcomes["HTTPRouteWeight"] != (outcome{Passed: true, Seconds: 7.5}) || r.Outcomes["HTTPRouteCORS"].Passed {
 		t.Errorf("outcomes %v", r.Outcomes)
 	}
 	if !slices.Equal(r.Claims, []string{"Gateway", "HTTPRoute"}) || r.Seconds[phaseClaimed] != 10 || r.Seconds[phaseUnclaimed] != 21 {

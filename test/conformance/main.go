@@ -36,6 +36,7 @@ func judgeCommand(args []string) error {
 	only := set.String("only", "", "the tests that were run, separated by commas; all without it")
 	claimedOnly := set.Bool("claimed-only", false, "the tests that have to fail were left out")
 	ground := set.String("ground", "", "what the run stood on: key=value, separated by commas")
+	pending := set.String("pending", "", "a file with how many load balancers were pending, once a second")
 	out := set.String("out", "", "the file for the result")
 	if err := set.Parse(args); err != nil {
 		return err
@@ -51,6 +52,13 @@ func judgeCommand(args []string) error {
 	r, err := readLog(configuration(*c), log)
 	if err != nil {
 		return err
+	}
+	if *pending != "" {
+		samples, err := os.ReadFile(*pending)
+		if err != nil {
+			return err
+		}
+		r.Pending = shareOf(string(samples))
 	}
 	r.Ground = map[string]string{}
 	for _, pair := range strings.Split(*ground, ",") {

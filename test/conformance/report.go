@@ -106,6 +106,7 @@ func (p *printer) summary(runs []run) {
 	})
 	p.row("time of the claimed tests", runs, func(r run) string { return minutes(r.Seconds[phaseClaimed]) })
 	p.row("time of the others", runs, func(r run) string { return minutes(r.Seconds[phaseUnclaimed]) })
+	p.row("of that time Octavia was at work on a load balancer", runs, func(r run) string { return fmt.Sprintf("%.0f %%", 100*r.Pending) })
 	for _, key := range []string{"date", "controller", "kubernetes", "octavia", "haproxy"} {
 		p.row(key, runs, func(r run) string { return r.Ground[key] })
 	}
