@@ -51,25 +51,14 @@ func (c *Client) ownSecrets(ctx context.Context, owner lb.Owner) ([]lb.Secret, e
 	if _, err := markFilter(owner); err != nil {
 		return nil, err
 	}
-	const limit = 100
+	named, err := c.secretsNamed(ctx, owner.SecretNamePrefix())
+	if err != nil {
+		return nil, err
+	}
 	var found []lb.Secret
-	for page := range maxSecretPages {
-		var out struct {
-			Secrets []wireSecret `json:"secrets"`
-			Total   int          `json:"total"`
-		}
-		err := c.do(ctx, call{service: barbican, method: http.MethodGet, path: "/secrets", op: "list", what: secretsResource, out: &out, query: url.Values{
-			"name": {owner.SecretNamePrefix() + "%"}, "limit": {strconv.Itoa(limit)}, "offset": {strconv.Itoa(page * limit)}}})
-		if err != nil {
-			return nil, err
-		}
-		for _, w := range out.Secrets {
-			if key, ok := owner.SecretKeyFromName(w.Name); ok && secretID(w.Ref) != "" {
-				found = append(found, lb.Secret{ID: secretID(w.Ref), Key: key, Name: w.Name, Ref: w.Ref})
-			}
-		}
-		if len(out.Secrets) == 0 || (page+1)*limit >= out.Total {
-			break
+	for _, w := range named {
+		if key, ok := owner.SecretKeyFromName(w.Name); ok && secretID(w.Ref) != "" {
+			found = append(found, lb.Secret{ID: secretID(w.Ref), Key: key, Name: w.Name, Ref: w.Ref})
 		}
 	}
 	// A create that was repeated after its answer was lost leaves two: the smallest id keeps the key, the plan removes the others.
@@ -80,6 +69,28 @@ func (c *Client) ownSecrets(ctx context.Context, owner lb.Owner) ([]lb.Secret, e
 		}
 	}
 	slices.SortFunc(found, func(a, b lb.Secret) int { return cmp.Compare(a.Key, b.Key) })
+	return found, nil
+}
+
+// secretsNamed lists the secrets whose names Barbican's filter takes to begin so.
+func (c *Client) secretsNamed(ctx context.Context, prefix string) ([]wireSecret, error) {
+	const limit = 100
+	var found []wireSecret
+	for page := range maxSecretPages {
+		var out struct {
+			Secrets []wireSecret `json:"secrets"`
+			Total   int          `json:"total"`
+		}
+		err := c.do(ctx, call{service: barbican, method: http.MethodGet, path: "/secrets", op: "list", what: secretsResource, out: &out, query: url.Values{
+			"name": {prefix + "%"}, "limit": {strconv.Itoa(limit)}, "offset": {strconv.Itoa(page * limit)}}})
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, out.Secrets...)
+		if len(out.Secrets) == 0 || (page+1)*limit >= out.Total {
+			break
+		}
+	}
 	return found, nil
 }
 

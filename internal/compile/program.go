@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 )
@@ -186,6 +188,37 @@ func (e *entry) base() string {
 		return "isolation:" + e.listener.label()
 	}
 	return fmt.Sprintf("%s/%d/%d", e.rule.route.id, e.rule.index, e.index)
+}
+
+// Origin says where a policy comes from.
+type Origin struct {
+	// Route is namespace/name of the HTTPRoute; "" for a policy that comes from no route.
+	Route string `json:"route,omitempty"`
+	// Rule and Match are indexes in its spec.
+	Rule  int `json:"rule"`
+	Match int `json:"match"`
+	// Listener is that whose hosts a barrier keeps from less specific listeners, for a policy without a route.
+	Listener string `json:"listener,omitempty"`
+}
+
+// OriginOf reads the origin out of the key of a policy; ok is false for a key that was not made here.
+func OriginOf(key string) (o Origin, ok bool) {
+	if l, ok := strings.CutPrefix(key, "isolation:"); ok {
+		// The label of a listener of a ListenerSet has two slashes, and a number behind another one tells several policies apart.
+		if parts := strings.Split(l, "/"); len(parts)%2 == 0 {
+			l = strings.Join(parts[:len(parts)-1], "/")
+		}
+		return Origin{Listener: l}, true
+	}
+	parts := strings.Split(key, "/")
+	if len(parts) < 4 {
+		return Origin{}, false
+	}
+	rule, err1 := strconv.Atoi(parts[2])
+	// Plan adds what tells a new object from the one that it replaces.
+	text, _, _ := strings.Cut(parts[3], "~")
+	match, err2 := strconv.Atoi(text)
+	return Origin{Route: parts[0] + "/" + parts[1], Rule: rule, Match: match}, err1 == nil && err2 == nil
 }
 
 // pools are those that the program uses.

@@ -106,7 +106,7 @@ func (r *ClassReconciler) accepted(ctx context.Context, class *gwv1.GatewayClass
 		return status.Condition{}, 0, err
 	}
 	if err = r.Cloud.Check(ctx); err == nil {
-		_, err = r.Cloud.Facts(ctx, factsRequest(config))
+		_, err = r.Cloud.Facts(ctx, FactsRequest(config))
 	}
 	if err == nil {
 		accepted := status.ClassAccepted(responder)

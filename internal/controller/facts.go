@@ -6,8 +6,8 @@ import (
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 )
 
-// factsRequest is what has to be known of the cloud for a class.
-func factsRequest(config *v1alpha1.OpenStackGatewayClassConfig) cloud.FactsRequest {
+// FactsRequest is what has to be known of the cloud for a class.
+func FactsRequest(config *v1alpha1.OpenStackGatewayClassConfig) cloud.FactsRequest {
 	spec := &config.Spec
 	r := cloud.FactsRequest{
 		VIPSubnet:            selector(spec.VIPSubnet),

@@ -95,7 +95,7 @@ func (r *GatewayReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 // program compiles the Gateway and brings its load balancer there. What goes wrong in the cloud is an outcome; the error is
 // Kubernetes'.
 func (r *GatewayReconciler) program(ctx context.Context, p *pass) error {
-	facts, err := r.Cloud.Facts(ctx, factsRequest(p.snapshot.Config))
+	facts, err := r.Cloud.Facts(ctx, FactsRequest(p.snapshot.Config))
 	if err != nil {
 		p.outcome = outcomeOf(err)
 		return nil
@@ -226,7 +226,7 @@ func (r *GatewayReconciler) observe(ctx context.Context, p *pass, want *lb.Tree)
 	if last == nil {
 		read = r.Clock.Now()
 	}
-	observed, err := r.Cloud.ObserveFor(ctx, ownerOf(p.snapshot), want, last)
+	observed, err := r.Cloud.ObserveFor(ctx, OwnerOf(p.snapshot), want, last)
 	p.read = read
 	return &observed, 0, err
 }
@@ -338,7 +338,8 @@ func pendingAfter(after time.Duration, message string) outcome {
 	return outcome{Outcome: status.Outcome{Kind: status.Pending, Message: message}, after: after}
 }
 
-func ownerOf(s compile.Snapshot) lb.Owner {
+// OwnerOf is whose what is made for a Gateway is.
+func OwnerOf(s compile.Snapshot) lb.Owner {
 	return lb.Owner{
 		ClusterID:  s.ClusterID,
 		Controller: s.Controller,

@@ -208,6 +208,82 @@ func (o Owner) SecretKeyFromName(name string) (key string, ok bool) {
 	return key, ok && key != ""
 }
 
+// Mark is what an object says about whom it belongs to. It is read for reports: only Owns, OwnsDescription and SecretKeyFromName prove anything.
+type Mark struct {
+	// Version is the format of the mark.
+	Version string `json:"version"`
+	// ClusterID and UID are "" when the mark is of another format, or was shortened.
+	ClusterID string `json:"clusterID,omitempty"`
+	UID       string `json:"uid,omitempty"`
+	// Controller is "" when the object lacks that half of the proof.
+	Controller string `json:"controller,omitempty"`
+	// Gateway is namespace/name, for people.
+	Gateway string `json:"gateway,omitempty"`
+	Key     string `json:"key,omitempty"`
+}
+
+// SecretPrefix is how the name of every secret with a mark begins.
+const SecretPrefix = markPrefix
+
+// ReadTags finds the mark among tags; ok is false when there is none.
+func ReadTags(tags []string) (m Mark, ok bool) {
+	for _, t := range tags {
+		name, value, _ := strings.Cut(t, "=")
+		switch {
+		case strings.HasPrefix(name, markPrefix):
+			m.mark(t)
+			ok = true
+		case name == "controller":
+			m.Controller = value
+		case name == "gateway":
+			m.Gateway = value
+		case name == "key":
+			m.Key = value
+		}
+	}
+	return m, ok
+}
+
+// ReadDescription finds the mark in the description of a floating IP or in the name of a secret.
+func ReadDescription(text string) (m Mark, ok bool) {
+	for i, word := range strings.Split(text, " ") {
+		name, value, _ := strings.Cut(word, "=")
+		switch {
+		case i == 0:
+			if !strings.HasPrefix(word, markPrefix) {
+				return Mark{}, false
+			}
+			m.mark(word)
+		case name == "controller":
+			m.Controller = value
+		case name == "gateway":
+			m.Gateway = value
+		case name == "key":
+			m.Key = value
+		}
+	}
+	return m, true
+}
+
+func (m *Mark) mark(text string) {
+	version, owner, _ := strings.Cut(strings.TrimPrefix(text, markPrefix), "=")
+	m.Version = version
+	if version == markVersion {
+		m.ClusterID, m.UID, _ = strings.Cut(owner, "/")
+	}
+}
+
+// Current says whether the mark is of the format that this version writes, with both halves of the proof.
+func (m Mark) Current() bool {
+	return m.Version == markVersion && m.ClusterID != "" && m.UID != "" && m.Controller != ""
+}
+
+// Of says whether the mark names a cluster and a controller. A long controller name is shortened in descriptions.
+func (m Mark) Of(clusterID, controller string) bool {
+	shortened := Owner{Controller: controller}.descriptionProof()
+	return m.ClusterID == clusterID && (m.Controller == controller || strings.HasSuffix(shortened, " controller="+m.Controller))
+}
+
 // LoadBalancerName is the readable name of the load balancer.
 func (o Owner) LoadBalancerName() string {
 	return Shorten("gw_" + o.ClusterID + "_" + o.Namespace + "_" + o.Name)

@@ -122,3 +122,47 @@ func TestInfrastructureTags_cannotPassForOurs(t *testing.T) {
 		t.Errorf("%q do not read back", all)
 	}
 }
+
+// What reads a mark for a report agrees with what writes it.
+func TestReadTags_readsWhatTagsWrote(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		o := owners(t)
+		want := lb.Mark{Version: "1", ClusterID: o.ClusterID, UID: o.UID, Controller: o.Controller, Gateway: o.Namespace + "/" + o.Name, Key: "k"}
+		got, ok := lb.ReadTags(o.Tags(lb.KindPool, "k"))
+		if len("gateway="+want.Gateway) > lb.MaxLength {
+			got.Gateway = want.Gateway
+		}
+		if !ok || got != want || !got.Current() || !got.Of(o.ClusterID, o.Controller) {
+			t.Fatalf("got %+v, want %+v", got, want)
+		}
+		for _, text := range []string{o.Description(), o.SecretName("tls-1")} {
+			if got, ok := lb.ReadDescription(text); !ok || got.ClusterID != o.ClusterID || got.UID != o.UID || !got.Of(o.ClusterID, o.Controller) || got.Of(o.ClusterID, o.Controller+"2") {
+				t.Fatalf("%q: got %+v, %v", text, got, ok)
+			}
+		}
+	})
+}
+
+func TestReadTags_knowsWhatIsNoWholeMark(t *testing.T) {
+	t.Parallel()
+	o := lb.Owner{ClusterID: "blue", Controller: "example.com/c", Namespace: "infra", Name: "edge", UID: "u-1"}
+	for name, tags := range map[string][]string{
+		"half of the proof": {o.Mark()},
+		"a later format":    {strings.Replace(o.Mark(), "/1=", "/2=", 1), o.ControllerTag()},
+	} {
+		if m, ok := lb.ReadTags(tags); !ok || m.Current() {
+			t.Errorf("%s: %+v, %v", name, m, ok)
+		}
+	}
+	for name, tags := range map[string][]string{"nothing": nil, "others' tags": {"a=b", "gateway=infra/edge"}} {
+		if m, ok := lb.ReadTags(tags); ok {
+			t.Errorf("%s: %+v", name, m)
+		}
+	}
+	for _, text := range []string{"", "see " + o.Description(), "made by hand"} {
+		if m, ok := lb.ReadDescription(text); ok {
+			t.Errorf("%q: %+v", text, m)
+		}
+	}
+}

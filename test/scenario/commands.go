@@ -16,7 +16,9 @@ import (
 
 // command is one line of a story, split into words; words with a = are options.
 type command struct {
-	name    string
+	name string
+	// words is the line as it was written, without the name.
+	words   []string
 	args    []string
 	options map[string]string
 	input   string
@@ -26,7 +28,7 @@ type command struct {
 func parse(line, input string) *command {
 	c := &command{options: map[string]string{}, input: input, used: map[string]bool{}}
 	words := strings.Fields(line)
-	c.name = words[0]
+	c.name, c.words = words[0], words[1:]
 	for _, w := range words[1:] {
 		if name, value, ok := strings.Cut(w, "="); ok && !strings.Contains(name, "/") {
 			c.options[name] = value
@@ -104,6 +106,7 @@ func (c *command) duration(text string) (time.Duration, error) {
 //	crash OPTIONS + commands         the commands in fresh worlds; in the last command the process dies, each time after another call;
 //	                                 with the options of world
 //	lose OPTIONS + commands          the same, but the process lives on: each time another call is done and its answer is lost
+//	octavia ARGUMENTS + STDIN        kubectl octavia, with the credentials of the controller
 func (w *world) run(ctx context.Context, c *command) (string, error) {
 	do, ok := commands[c.name]
 	if !ok {
@@ -200,10 +203,14 @@ func init() {
 			}
 			return "", err
 		},
-		"when":  when,
-		"world": another,
-		"crash": crash,
-		"lose":  lose,
+		"when":    when,
+		"world":   another,
+		"crash":   crash,
+		"lose":    lose,
+		"octavia": octavia,
+		"when":    when,
+		"world":   another,
+		"crash":   crash,
 	}
 }
 
