@@ -21,6 +21,8 @@ type route struct {
 	hosts    hosts
 	rules    []*rule
 	problems []status.RouteBackendProblem
+	// services are those that the route may use, whether they exist or not.
+	services map[name]bool
 	parents  []*parent
 	// instead is the status with which requests of rules that cannot be served are answered.
 	instead int

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
@@ -21,6 +22,8 @@ type backend struct {
 	endpoints []endpoint
 	// check is the port on which kube-proxy says whether a Node has an endpoint of the Service; 0 when there is none.
 	check int32
+	// policy is the OpenStackBackendPolicy for the port; nil when there is none.
+	policy *backendPolicy
 	// answers is the port of the responder's Pods, 0 for backends of users.
 	answers int
 }
@@ -55,30 +58,35 @@ type resolution struct {
 
 // backends resolves backendRefs, each Service port once.
 type backends struct {
-	in    *input
-	known map[string]resolution
-	nodes map[corev1.IPFamily][]node
+	in       *input
+	policies *policies
+	known    map[string]resolution
+	nodes    map[corev1.IPFamily][]node
 }
 
-func newBackends(in *input) *backends {
-	return &backends{in: in, known: map[string]resolution{}, nodes: map[corev1.IPFamily][]node{}}
+func newBackends(in *input, policies *policies) *backends {
+	return &backends{in: in, policies: policies, known: map[string]resolution{}, nodes: map[corev1.IPFamily][]node{}}
 }
 
-// resolve finds what a backendRef of an HTTPRoute means.
-func (b *backends) resolve(routeNamespace string, ref gwv1.BackendObjectReference) (*backend, problem) {
-	group, kind := "", "Service"
-	if ref.Group != nil {
-		group = string(*ref.Group)
-	}
-	if ref.Kind != nil {
-		kind = string(*ref.Kind)
-	}
-	if group != "" || kind != "Service" {
-		return nil, func(where string) status.RouteBackendProblem { return status.BackendInvalidKind(where, group, kind) }
+// serviceOf is the Service that a backendRef names; false when it names something else.
+func serviceOf(routeNamespace string, ref gwv1.BackendObjectReference) (name, bool) {
+	if ref.Group != nil && *ref.Group != "" || ref.Kind != nil && *ref.Kind != "Service" {
+		return name{}, false
 	}
 	service := name{routeNamespace, string(ref.Name)}
 	if ref.Namespace != nil {
 		service.namespace = string(*ref.Namespace)
+	}
+	return service, true
+}
+
+// resolve finds what a backendRef of an HTTPRoute means.
+func (b *backends) resolve(routeNamespace string, ref gwv1.BackendObjectReference) (*backend, problem) {
+	service, ok := serviceOf(routeNamespace, ref)
+	if !ok {
+		return nil, func(where string) status.RouteBackendProblem {
+			return status.BackendInvalidKind(where, string(ptr.Deref(ref.Group, "")), string(ptr.Deref(ref.Kind, "Service")))
+		}
 	}
 	// Whether a Service of another namespace exists is told only to those who may use it.
 	if !b.in.granted(routeToService(routeNamespace, service.namespace, service.name)) {
@@ -94,13 +102,16 @@ func (b *backends) resolve(routeNamespace string, ref gwv1.BackendObjectReferenc
 	key := fmt.Sprintf("%s:%d", service, *ref.Port)
 	found, ok := b.known[key]
 	if !ok {
-		found.backend, found.problem = b.find(service, *ref.Port)
+		var policy *backendPolicy
+		if policy, found.problem = b.policies.apply(service, *ref.Port); found.problem == nil {
+			found.backend, found.problem = b.find(service, *ref.Port, policy)
+		}
 		b.known[key] = found
 	}
 	return found.backend, found.problem
 }
 
-func (b *backends) find(id name, number int32) (*backend, problem) {
+func (b *backends) find(id name, number int32, policy *backendPolicy) (*backend, problem) {
 	service := b.in.services[id]
 	if service == nil || service.DeletionTimestamp != nil {
 		return nil, func(where string) status.RouteBackendProblem { return status.BackendNotFound(where, id.String()) }
@@ -115,12 +126,12 @@ func (b *backends) find(id name, number int32) (*backend, problem) {
 		}
 	}
 	port := service.Spec.Ports[i]
-	if protocol := unsupportedProtocol(port); protocol != "" {
+	found := &backend{service: id, port: number, policy: policy}
+	if protocol := unsupportedProtocol(port, found.tls()); protocol != "" {
 		return nil, func(where string) status.RouteBackendProblem {
 			return status.BackendUnsupportedProtocol(where, id.String(), number, protocol)
 		}
 	}
-	found := &backend{service: id, port: number}
 	if b.in.podMode() {
 		found.endpoints = distinct(b.in.podEndpoints(service, port))
 		return found, nil
@@ -161,8 +172,9 @@ func (b *backends) nodesFor(family corev1.IPFamily) []node {
 	return nodes
 }
 
-// unsupportedProtocol names the protocol of a port that a plain HTTP/1.1 pool cannot speak; "" when it can.
-func unsupportedProtocol(port corev1.ServicePort) string {
+// unsupportedProtocol names the protocol of a port that an HTTP/1.1 pool cannot speak; "" when it can. With HTTP inside TLS a policy must say
+// how the backend is verified.
+func unsupportedProtocol(port corev1.ServicePort, tls *backendTLS) string {
 	if port.Protocol != "" && port.Protocol != corev1.ProtocolTCP {
 		return string(port.Protocol)
 	}
@@ -172,7 +184,12 @@ func unsupportedProtocol(port corev1.ServicePort) string {
 	switch *port.AppProtocol {
 	case "", "http", "kubernetes.io/ws":
 		return ""
-	case "https", "kubernetes.io/wss", "kubernetes.io/h2c", "grpc", "tcp", "tls":
+	case "https", "kubernetes.io/wss":
+		if tls != nil {
+			return ""
+		}
+		return *port.AppProtocol
+	case "kubernetes.io/h2c", "grpc", "tcp", "tls":
 		return *port.AppProtocol
 	}
 	// Others are hints for other software.

@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,11 +63,11 @@ func compareAge(a, b *attachedPolicy) int {
 	)
 }
 
-// attach finds the targets of policies, which are sorted by age: each target belongs to the first. port finds the port that a section of a
-// Service is. Services that no route here uses are not looked at.
-func (in *input) attachPolicies(sorted []*attachedPolicy, used map[name]bool, port func(*corev1.Service, string) (int32, bool)) map[policyTarget]*attachedPolicy {
-	winners := map[policyTarget]*attachedPolicy{}
-	for _, p := range sorted {
+// attachPolicies finds the targets of policies, which are sorted by age: each target belongs to the first, by its place among them. port
+// finds the port that a section of a Service is. Services that no route here uses are not looked at.
+func (in *input) attachPolicies(sorted []*attachedPolicy, used map[name]bool, port func(*corev1.Service, string) (int32, bool)) map[policyTarget]int {
+	winners := map[policyTarget]int{}
+	for i, p := range sorted {
 		for _, ref := range p.refs {
 			target := policyTarget{service: name{p.object.GetNamespace(), string(ref.Name)}}
 			if !used[target.service] {
@@ -87,11 +86,11 @@ func (in *input) attachPolicies(sorted []*attachedPolicy, used map[name]bool, po
 				}
 				target.port = number
 			}
-			if winner := winners[target]; winner != nil && winner != p {
-				p.lost = append(p.lost, fmt.Sprintf("%s is older and has %s", winner.label(), target))
+			if winner, taken := winners[target]; taken && winner != i {
+				p.lost = append(p.lost, fmt.Sprintf("%s is older and has %s", sorted[winner].label(), target))
 				continue
 			}
-			winners[target] = p
+			winners[target] = i
 			p.used = append(p.used, target.String())
 		}
 	}
@@ -132,13 +131,13 @@ func (in *input) fullFor(s gwv1.PolicyStatus, namespace string) bool {
 
 // policies are the policies for Services.
 type policies struct {
-	in       *input
-	owner    lb.Owner
+	in *input
+	// backend are the OpenStackBackendPolicies, by age like tls; byTarget has their places.
 	backend  []*backendPolicy
-	byTarget map[policyTarget]*attachedPolicy
+	byTarget map[policyTarget]int
 	// tls are the BackendTLSPolicies.
 	tls         []*tlsPolicy
-	tlsByTarget map[policyTarget]*attachedPolicy
+	tlsByTarget map[policyTarget]int
 }
 
 // backendPolicy is an OpenStackBackendPolicy.
@@ -161,19 +160,19 @@ var algorithms = map[v1alpha1.Algorithm]string{
 }
 
 // newPolicies reads the policies for the Services that routes here may use.
-func newPolicies(in *input, owner lb.Owner) *policies {
-	p := &policies{in: in, owner: owner}
+func newPolicies(in *input) *policies {
+	p := &policies{in: in}
 	used := in.routedServices()
-	var attached []*attachedPolicy
 	for _, o := range in.BackendPolicies {
 		if o != nil && o.DeletionTimestamp == nil {
-			one := p.newBackendPolicy(o)
-			p.backend = append(p.backend, one)
-			attached = append(attached, &one.attachedPolicy)
+			p.backend = append(p.backend, p.newBackendPolicy(o))
 		}
 	}
 	slices.SortFunc(p.backend, func(a, b *backendPolicy) int { return compareAge(&a.attachedPolicy, &b.attachedPolicy) })
-	slices.SortFunc(attached, compareAge)
+	attached := make([]*attachedPolicy, len(p.backend))
+	for i, one := range p.backend {
+		attached[i] = &one.attachedPolicy
+	}
 	p.byTarget = in.attachPolicies(attached, used, portCalled)
 	p.newTLSPolicies(used)
 	return p
@@ -183,7 +182,7 @@ func (p *policies) newBackendPolicy(o *v1alpha1.OpenStackBackendPolicy) *backend
 	one := &backendPolicy{attachedPolicy: attachedPolicy{kind: status.KindBackendPolicy, object: o, refs: o.Spec.TargetRefs}}
 	if one.full = p.in.fullFor(o.Status, o.Namespace); one.full {
 		if o.Spec.TLS != nil {
-			one.problem = "its status has entries for 16 other Gateways, and so no room for this one"
+			one.problem = "there is no room in the status"
 		}
 		return one
 	}
@@ -230,8 +229,7 @@ func (in *input) routedServices() map[name]bool {
 // of is the policy for a port of a Service; nil when there is none.
 func (p *policies) of(service name, port int32) *backendPolicy {
 	for _, target := range []policyTarget{{service, port}, {service, 0}} {
-		if winner := p.byTarget[target]; winner != nil {
-			i := slices.IndexFunc(p.backend, func(b *backendPolicy) bool { return &b.attachedPolicy == winner })
+		if i, ok := p.byTarget[target]; ok {
 			return p.backend[i]
 		}
 	}
@@ -277,41 +275,37 @@ func settings(where string, shares []share, own lb.Persistence) poolSettings {
 	if own == "" {
 		s.persistence = agreed(where, "sessionPersistence", users, func(p *backendPolicy) lb.Persistence { return p.persistence })
 	}
-	if m := agreed(where, "healthMonitor", users, func(p *backendPolicy) lb.Monitor {
+	// Monitors are compared by what they say.
+	text := func(p *backendPolicy) string {
 		if p.monitor == nil {
-			return lb.Monitor{}
+			return ""
 		}
-		// It has nothing that cannot be compared yet.
-		return *p.monitor
-	}, func(a, b lb.Monitor) bool { return fmt.Sprint(a) == fmt.Sprint(b) }); m.Type != "" {
-		s.monitor = &m
+		return fmt.Sprintf("%+v", *p.monitor)
+	}
+	if agreed(where, "healthMonitor", users, text) != "" {
+		s.monitor = users[0].policy.monitor
 	}
 	return s
 }
 
 // agreed is a setting of policies when all backends have the same, else the zero value, which the policies are told.
-func agreed[T any](where, setting string, users []*backend, get func(*backendPolicy) T, equal ...func(a, b T) bool) T {
-	same := func(a, b T) bool { return fmt.Sprint(a) == fmt.Sprint(b) }
-	if len(equal) > 0 {
-		same = equal[0]
-	}
-	var none T
+func agreed[T ~string](where, setting string, users []*backend, get func(*backendPolicy) T) T {
 	of := func(b *backend) T {
 		if b.policy == nil {
-			return none
+			return ""
 		}
 		return get(b.policy)
 	}
 	first := of(users[0])
-	if !slices.ContainsFunc(users, func(b *backend) bool { return !same(of(b), first) }) {
+	if !slices.ContainsFunc(users, func(b *backend) bool { return of(b) != first }) {
 		return first
 	}
 	for _, b := range users {
-		if b.policy != nil && !same(of(b), none) {
+		if of(b) != "" {
 			b.policy.warn(fmt.Sprintf("%s is not used for %s, whose Services differ in it", setting, where))
 		}
 	}
-	return none
+	return ""
 }
 
 func (p *backendPolicy) warn(text string) {
@@ -388,9 +382,4 @@ func usedServices(routes []*route) map[name]bool {
 		}
 	}
 	return used
-}
-
-// soonest is the earliest of times.
-func soonest(times []time.Time) time.Time {
-	return slices.MinFunc(times, time.Time.Compare)
 }

@@ -23,7 +23,6 @@ type tlsPolicy struct {
 }
 
 func (p *policies) newTLSPolicies(used map[name]bool) {
-	var attached []*attachedPolicy
 	for _, o := range p.in.BackendTLSPolicies {
 		if o == nil || o.DeletionTimestamp != nil {
 			continue
@@ -32,16 +31,20 @@ func (p *policies) newTLSPolicies(used map[name]bool) {
 		one.full = p.in.fullFor(o.Status, o.Namespace)
 		p.resolveCA(one, o)
 		p.tls = append(p.tls, one)
-		attached = append(attached, &one.attachedPolicy)
 	}
 	slices.SortFunc(p.tls, func(a, b *tlsPolicy) int { return compareAge(&a.attachedPolicy, &b.attachedPolicy) })
-	slices.SortFunc(attached, compareAge)
+	attached := make([]*attachedPolicy, len(p.tls))
+	for i, one := range p.tls {
+		attached[i] = &one.attachedPolicy
+	}
 	p.tlsByTarget = p.in.attachPolicies(attached, used, portNamed)
 }
 
 // servicesAmong are the targets that are Services: this kind of policy may have others.
 func servicesAmong(refs []gwv1.LocalPolicyTargetReferenceWithSectionName) []gwv1.LocalPolicyTargetReferenceWithSectionName {
-	return slices.DeleteFunc(slices.Clone(refs), func(r gwv1.LocalPolicyTargetReferenceWithSectionName) bool { return r.Group != "" || r.Kind != "Service" })
+	return slices.DeleteFunc(slices.Clone(refs), func(r gwv1.LocalPolicyTargetReferenceWithSectionName) bool {
+		return r.Group != "" || r.Kind != "Service"
+	})
 }
 
 // resolveCA says whether the CA certificates can be read, though they are not used.
@@ -67,8 +70,7 @@ func (p *policies) resolveCA(one *tlsPolicy, o *gwv1.BackendTLSPolicy) {
 // tlsOf is the BackendTLSPolicy for a port of a Service; nil when there is none.
 func (p *policies) tlsOf(service name, port int32) *tlsPolicy {
 	for _, target := range []policyTarget{{service, port}, {service, 0}} {
-		if winner := p.tlsByTarget[target]; winner != nil {
-			i := slices.IndexFunc(p.tls, func(t *tlsPolicy) bool { return &t.attachedPolicy == winner })
+		if i, ok := p.tlsByTarget[target]; ok {
 			return p.tls[i]
 		}
 	}
@@ -80,7 +82,10 @@ func (p *policies) apply(service name, port int32) (*backendPolicy, problem) {
 	found := p.of(service, port)
 	if found != nil && found.problem != "" {
 		return nil, func(where string) status.RouteBackendProblem {
-			return status.BackendPolicyUnusable(where, service.String(), found.label(), found.problem)
+			if found.full {
+				return status.BackendPolicyFull(where, service.String(), found.label())
+			}
+			return status.BackendPolicyUnusable(where, service.String(), found.label())
 		}
 	}
 	standard := p.tlsOf(service, port)

@@ -16,6 +16,7 @@ type compiler struct {
 	in       *input
 	owner    lb.Owner
 	pools    *pools
+	policies *policies
 	backends *backends
 	// tls has what HTTPS listeners need.
 	tls *terminator
@@ -40,8 +41,9 @@ func Gateway(s Snapshot) Result {
 			ClusterID: s.ClusterID, Controller: s.Controller,
 			Namespace: s.Gateway.Namespace, Name: s.Gateway.Name, UID: string(s.Gateway.UID),
 		},
-		backends: newBackends(in),
+		policies: newPolicies(in),
 	}
+	c.backends = newBackends(in, c.policies)
 	var refused, unusable *status.Condition
 	c.addresses, refused, unusable = in.addresses()
 	if i := s.Gateway.Spec.Infrastructure; i != nil && i.ParametersRef != nil {
@@ -88,6 +90,7 @@ func Gateway(s Snapshot) Result {
 			result.Verdicts = append(result.Verdicts, r.verdict(p))
 		}
 	}
+	result.Verdicts = append(result.Verdicts, c.policies.verdicts(usedServices(routes))...)
 	slices.SortStableFunc(result.Verdicts, compareVerdicts)
 	return result
 }
@@ -159,7 +162,6 @@ func (c *compiler) tree(listeners []*listener, routes []*route) lb.Tree {
 		slices.Sort(tree.Tags)
 	}
 	tree.FloatingIP = c.floatingIP()
-	tree.Secrets = c.tls.list()
 	byListener := attachments(routes)
 	used := map[*pool]bool{}
 	var programs []*program
@@ -178,6 +180,11 @@ func (c *compiler) tree(listeners []*listener, routes []*route) lb.Tree {
 	slices.SortFunc(pools, func(a, b *pool) int { return strings.Compare(a.key, b.key) })
 	for _, p := range pools {
 		tree.Pools = append(tree.Pools, c.pool(p))
+		if p.settings.tls != nil {
+			for _, s := range p.settings.tls.secrets {
+				c.tls.want(s)
+			}
+		}
 		for _, s := range p.shares {
 			if redirect, ok := c.responder.redirects[s.backend.answers]; ok {
 				if c.redirects == nil {
@@ -187,6 +194,7 @@ func (c *compiler) tree(listeners []*listener, routes []*route) lb.Tree {
 			}
 		}
 	}
+	tree.Secrets = c.tls.list()
 	for _, p := range programs {
 		tree.Listeners = append(tree.Listeners, c.listener(p))
 	}

@@ -107,6 +107,8 @@ type certificateDocument struct {
 	CommonName string   `json:"commonName"`
 	// Algorithm is ECDSA unless it is RSA.
 	Algorithm string `json:"algorithm"`
+	// Keys of a CA are where the ConfigMap has it.
+	Keys keys `json:"keys"`
 	// Fault spoils it: mismatched, garbled, expired, type.
 	Fault string `json:"fault"`
 }
@@ -139,13 +141,34 @@ func (d certificateDocument) secret(t testing.TB) *corev1.Secret {
 	return s
 }
 
-func (d certificateDocument) configMap(testing.TB) *corev1.ConfigMap {
-	ca := (*authority)(nil).newAuthority(d.Name)
-	return &corev1.ConfigMap{
-		ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name},
-		Data:       map[string]string{"ca.crt": string(chainOf(ca.certificate))},
+func (d certificateDocument) configMap(t testing.TB) *corev1.ConfigMap {
+	t.Helper()
+	key := newECDSA()
+	ca := (*authority)(nil).issue(key, func(x *x509.Certificate) {
+		x.Subject, x.IsCA, x.BasicConstraintsValid, x.KeyUsage = pkix.Name{CommonName: d.Name}, true, true, x509.KeyUsageCertSign
+		if d.Fault == "expired" {
+			x.NotAfter = certificatesMade.Add(-time.Hour)
+		}
+	})
+	text := string(chainOf(ca))
+	switch d.Fault {
+	case "", "expired":
+	case "garbled":
+		text = strings.ReplaceAll(text, "A", "!")
+	default:
+		t.Fatalf("unknown fault %q", d.Fault)
 	}
+	out := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: d.Namespace, Name: d.Name}, Data: map[string]string{"README": "no certificate"}}
+	for _, key := range cmp.Or(d.Keys, "ca.crt").list() {
+		out.Data[key] = text
+	}
+	return out
 }
+
+// keys is a list with commas.
+type keys string
+
+func (k keys) list() []string { return strings.Split(string(k), ",") }
 
 func tlsSecret(certificate, key []byte) *corev1.Secret {
 	return &corev1.Secret{
@@ -177,6 +200,11 @@ func nameSecrets(tree *lb.Tree) {
 				tls.SNI[j] = readable[tls.SNI[j]]
 			}
 			slices.Sort(tls.SNI)
+		}
+	}
+	for i := range tree.Pools {
+		if tls := tree.Pools[i].TLS; tls != nil {
+			tls.CA, tls.Certificate = readable[tls.CA], readable[tls.Certificate]
 		}
 	}
 }

@@ -140,6 +140,12 @@ func parse(t testing.TB, manifest []byte) (compile.Snapshot, facts) {
 		case "Service":
 			s.Services = append(s.Services, &corev1.Service{})
 			decode(s.Services[len(s.Services)-1])
+		case "OpenStackBackendPolicy":
+			s.BackendPolicies = append(s.BackendPolicies, &v1alpha1.OpenStackBackendPolicy{})
+			decode(s.BackendPolicies[len(s.BackendPolicies)-1])
+		case "BackendTLSPolicy":
+			s.BackendTLSPolicies = append(s.BackendTLSPolicies, &gwv1.BackendTLSPolicy{})
+			decode(s.BackendTLSPolicies[len(s.BackendTLSPolicies)-1])
 		case "EndpointSlice":
 			s.EndpointSlices = append(s.EndpointSlices, &discoveryv1.EndpointSlice{})
 			decode(s.EndpointSlices[len(s.EndpointSlices)-1])

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -22,9 +23,9 @@ const (
 // pool is one set of members, shared by all rules that want the same.
 type pool struct {
 	// base names the backends without their weights, so that a change of weights changes members only.
-	base        string
-	shares      []share
-	persistence lb.Persistence
+	base     string
+	shares   []share
+	settings poolSettings
 	// user is the first rule that wants the pool. It orders pools of one base.
 	user string
 	// key is base, or base#2 and so on.
@@ -47,17 +48,21 @@ func newPools(r *responder) *pools {
 }
 
 // get returns the pool of shares, which are in normal form.
-func (p *pools) get(shares []share, persistence lb.Persistence, user string) *pool {
+func (p *pools) get(shares []share, settings poolSettings, user string) *pool {
 	names := make([]string, len(shares))
 	var content strings.Builder
 	for i, s := range shares {
 		names[i] = s.backend.String()
 		fmt.Fprintf(&content, "%s=%d+", names[i], s.weight)
 	}
-	content.WriteString(string(persistence))
+	content.WriteString(settings.id())
 	found := p.byContent[content.String()]
 	if found == nil {
-		found = &pool{base: strings.Join(names, "+"), shares: shares, persistence: persistence, user: user}
+		found = &pool{base: strings.Join(names, "+"), shares: shares, settings: settings, user: user}
+		if settings.tls != nil && settings.tls.pool.Ciphers != "" {
+			// A pool that had ciphers of its own never gets Octavia's back, which nobody here knows.
+			found.base += ",ciphers"
+		}
 		p.byContent[content.String()] = found
 	}
 	found.user = min(found.user, user)
@@ -92,19 +97,28 @@ func (c *compiler) pool(p *pool) lb.Pool {
 	rendered := lb.Pool{
 		Meta:      c.meta(lb.KindPool, p.key, services...),
 		Protocol:  lb.HTTP,
-		Algorithm: "ROUND_ROBIN",
+		Algorithm: cmp.Or(p.settings.algorithm, "ROUND_ROBIN"),
 
-		Persistence: p.persistence,
+		Persistence: p.settings.persistence,
+	}
+	shares := p.shares
+	if tls := p.settings.tls; tls != nil {
+		over := tls.pool
+		rendered.TLS = &over
+	} else {
+		shares = c.responder.filled(shares)
 	}
 	if len(p.shares) == 0 {
 		return rendered
 	}
 	monitor := c.monitor()
+	if p.settings.monitor != nil {
+		monitor = *p.settings.monitor
+	}
 	if !slices.ContainsFunc(p.shares, func(s share) bool { return s.backend.answers == 0 }) {
 		// How users want their backends to be checked says nothing about the responder.
-		monitor.Type, monitor.HTTPMethod, monitor.URLPath, monitor.ExpectedCodes = "TCP", "", "", ""
+		monitor.Type, monitor.HTTPMethod, monitor.URLPath, monitor.ExpectedCodes, monitor.Host = "TCP", "", "", "", ""
 	}
-	shares := c.responder.filled(p.shares)
 	checkNodes := monitor.Type == "TCP" && !slices.ContainsFunc(shares, func(s share) bool { return s.backend.check == 0 })
 	for _, m := range weigh(shares) {
 		member := lb.Member{
@@ -117,7 +131,8 @@ func (c *compiler) pool(p *pool) lb.Pool {
 		rendered.Members = append(rendered.Members, member)
 	}
 	if checkNodes {
-		// All Services here answer only on Nodes with an endpoint: kube-proxy knows which these are before the endpoints change here.
+		// All Services here answer only on Nodes with an endpoint: kube-proxy knows which these are before the endpoints change here. It is
+		// asked in plain text: HAProxy does not take over TLS for checks on a port of their own.
 		monitor.Type, monitor.HTTPMethod, monitor.URLPath, monitor.ExpectedCodes = "HTTP", "GET", "/healthz", "200"
 	}
 	monitor.Name, monitor.Tags = rendered.Name, c.owner.Tags(lb.KindMonitor, p.key)
@@ -125,13 +140,18 @@ func (c *compiler) pool(p *pool) lb.Pool {
 	return rendered
 }
 
-// monitor is how the class wants backends to be checked. TCP is the default: it takes down no backend for having no page.
+// monitor is how the class wants backends to be checked.
 func (c *compiler) monitor() lb.Monitor {
-	m := lb.Monitor{Type: "TCP", Delay: 5, Timeout: 3, MaxRetries: 2, MaxRetriesDown: 3}
 	if c.in.Config == nil {
-		return m
+		return monitorOf(v1alpha1.HealthMonitor{})
 	}
-	wanted := c.in.Config.Spec.HealthMonitor
+	return monitorOf(c.in.Config.Spec.HealthMonitor)
+}
+
+// monitorOf is a health check in Octavia's terms. TCP is the default: it takes down no backend for having no page. The type is never HTTPS:
+// on a pool with TLS that would switch off the verification of requests too. HTTP is checked over TLS there.
+func monitorOf(wanted v1alpha1.HealthMonitor) lb.Monitor {
+	m := lb.Monitor{Type: "TCP", Delay: 5, Timeout: 3, MaxRetries: 2, MaxRetriesDown: 3}
 	set := func(field *int, value int32) {
 		if value > 0 {
 			*field = int(value)
@@ -150,6 +170,10 @@ func (c *compiler) monitor() lb.Monitor {
 		if wanted.ExpectedCodes != "" {
 			m.ExpectedCodes = wanted.ExpectedCodes
 		}
+		if wanted.Method != "" {
+			m.HTTPMethod = string(wanted.Method)
+		}
+		m.Host = wanted.Host
 	}
 	return m
 }

@@ -35,7 +35,7 @@ func (c *compiler) target(e *entry) *fault {
 	if full != nil {
 		return unsupported("%s; %s", err, full)
 	}
-	e.pool = c.pools.get([]share{{answering, 1}}, "", e.base())
+	e.pool = c.pools.get([]share{{answering, 1}}, poolSettings{}, e.base())
 	return nil
 }
 
@@ -55,7 +55,7 @@ func (c *compiler) redirect(p *program, e *entry, above *forwards) *fault {
 				ok = true
 			}
 			if ok {
-				e.pool = c.pools.get([]share{{answering, 1}}, "", e.base())
+				e.pool = c.pools.get([]share{{answering, 1}}, poolSettings{}, e.base())
 				return nil
 			}
 		}

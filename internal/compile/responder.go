@@ -42,7 +42,7 @@ func newResponder(in *input, all *backends) *responder {
 		if !slices.Contains(known, target) || r.backends[target] != nil {
 			continue
 		}
-		if found, problem := all.find(r.service, p.Port); problem == nil {
+		if found, problem := all.find(r.service, p.Port, nil); problem == nil {
 			r.backends[target] = &backend{service: r.service, port: p.Port, endpoints: found.endpoints, answers: target}
 		}
 	}

@@ -48,7 +48,7 @@ func (r *rule) fault() *fault {
 
 // newRoute reads a route.
 func (c *compiler) newRoute(object *gwv1.HTTPRoute) *route {
-	r := &route{object: object, id: object.Namespace + "/" + object.Name, created: object.CreationTimestamp.Time, instead: 503}
+	r := &route{object: object, id: object.Namespace + "/" + object.Name, created: object.CreationTimestamp.Time, instead: 503, services: map[name]bool{}}
 	if c.responder.on {
 		r.instead = 500
 	}
@@ -98,7 +98,13 @@ func (c *compiler) newRule(r *route, index int, spec *gwv1.HTTPRouteRule) *rule 
 	shares := c.shares(rule, spec.BackendRefs)
 	rule.pool = c.pools.invalidBackend
 	if slices.ContainsFunc(shares, func(s share) bool { return s.weight > 0 && s.backend.answers == 0 }) && rule.blocked == nil {
-		rule.pool = c.pools.get(normalShares(shares), persistence, fmt.Sprintf("%s/%05d", r.id, index))
+		shares = normalShares(shares)
+		set := settings(fmt.Sprintf("rule %d of HTTPRoute %s", index, r.id), shares, persistence)
+		if set.tls != nil {
+			// The responder does not speak TLS. Without it the shares of what cannot be used go to the others.
+			shares = normalShares(slices.DeleteFunc(shares, func(s share) bool { return s.backend.answers != 0 }))
+		}
+		rule.pool = c.pools.get(shares, set, fmt.Sprintf("%s/%05d", r.id, index))
 	}
 	return rule
 }
@@ -172,12 +178,31 @@ func (r *rule) timeouts(t *gwv1.HTTPRouteTimeouts) bool {
 // shares resolves the backends of a rule. Those that cannot be used are told in the route's status.
 func (c *compiler) shares(r *rule, refs []gwv1.HTTPBackendRef) []share {
 	var shares []share
+	// first is the first backend that gets requests. It decides on TLS.
+	var first *backend
 	for i, ref := range refs {
 		weight := int64(1)
 		if ref.Weight != nil {
 			weight = max(int64(*ref.Weight), 0)
 		}
-		found, problem := c.backends.resolve(r.route.object.Namespace, ref.BackendObjectReference)
+		namespace := r.route.object.Namespace
+		if service, ok := serviceOf(namespace, ref.BackendObjectReference); ok && c.in.granted(routeToService(namespace, service.namespace, service.name)) {
+			r.route.services[service] = true
+		}
+		found, problem := c.backends.resolve(namespace, ref.BackendObjectReference)
+		switch {
+		case problem != nil || weight == 0:
+		case first == nil:
+			first = found
+		case !sameBackendTLS(first.tls(), found.tls()):
+			id, other := found.String(), first.String()
+			for _, p := range []*backendPolicy{first.policy, found.policy} {
+				if p != nil && p.tls != nil {
+					p.warn(fmt.Sprintf("rule %d of HTTPRoute %s sends nothing to %s, which needs another TLS than %s", r.index, r.route.id, id, other))
+				}
+			}
+			problem = func(where string) status.RouteBackendProblem { return status.BackendTLSDiffers(where, id, other) }
+		}
 		if problem != nil {
 			r.route.problems = append(r.route.problems, problem(fmt.Sprintf("rule %d, backendRef %d", r.index, i)))
 			if !c.responder.on || weight == 0 {

@@ -34,8 +34,12 @@ type Snapshot struct {
 	Services       []*corev1.Service
 	EndpointSlices []*discoveryv1.EndpointSlice
 	Nodes          []*corev1.Node
-	Secrets        []*corev1.Secret
-	ConfigMaps     []*corev1.ConfigMap
+	// Secrets and ConfigMaps are those that listeners and policies name.
+	Secrets    []*corev1.Secret
+	ConfigMaps []*corev1.ConfigMap
+	// BackendPolicies and BackendTLSPolicies are those for the Services, and those with a status entry for the Gateway.
+	BackendPolicies    []*v1alpha1.OpenStackBackendPolicy
+	BackendTLSPolicies []*gwv1.BackendTLSPolicy
 	// RedirectsFixed says that the responder's ports for redirects cannot get another meaning than they have.
 	RedirectsFixed bool
 	// Now is when the snapshot was taken, to tell expired certificates; zero tells none.

@@ -67,7 +67,9 @@ func (r *GatewayReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if !r.Reader.Ours(snapshot) {
 		r.memory.forget(req.NamespacedName)
 		r.accounts.drop(req.NamespacedName)
-		return ctrl.Result{}, r.Writer.ReleaseRoutes(ctx, req.NamespacedName, snapshot.ListenerSets, snapshot.HTTPRoutes)
+		return ctrl.Result{}, errors.Join(
+			r.Writer.ReleaseRoutes(ctx, req.NamespacedName, snapshot.ListenerSets, snapshot.HTTPRoutes),
+			r.releasePolicies(ctx, req.NamespacedName))
 	}
 	p := &pass{key: req.NamespacedName, snapshot: snapshot}
 	p.status = status.Input{Controller: r.Reader.Controller, Gateway: snapshot.Gateway, ListenerSets: snapshot.ListenerSets}
@@ -266,13 +268,13 @@ func (r *GatewayReconciler) remove(ctx context.Context, p *pass) (ctrl.Result, e
 	return ctrl.Result{}, r.release(ctx, p.key)
 }
 
-// release takes our marks off a Gateway that has nothing in the cloud, and off its ListenerSets and routes.
+// release takes our marks off a Gateway that has nothing in the cloud, and off its ListenerSets, routes and policies.
 func (r *GatewayReconciler) release(ctx context.Context, key types.NamespacedName) error {
 	sets, routes, err := r.Reader.Attached(ctx, key)
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(r.Writer.ReleaseRoutes(ctx, key, sets, routes), r.Writer.ReleaseListenerSets(ctx, sets)); err != nil {
+	if err := errors.Join(r.Writer.ReleaseRoutes(ctx, key, sets, routes), r.Writer.ReleaseListenerSets(ctx, sets), r.releasePolicies(ctx, key)); err != nil {
 		return err
 	}
 	r.memory.forget(key)
@@ -296,6 +298,15 @@ func (r *GatewayReconciler) release(ctx context.Context, key types.NamespacedNam
 func (r *GatewayReconciler) hold(p *pass) {
 	r.Writer.Events.Warning(p.snapshot.Gateway, "ClassNotFound", "Hold", fmt.Sprintf("GatewayClass %s does not exist, so the load balancer stays as it is: "+
 		"create the class again, name another one, or delete the Gateway.", p.snapshot.Gateway.Spec.GatewayClassName))
+}
+
+// releasePolicies takes the entries for a Gateway off all policies.
+func (r *GatewayReconciler) releasePolicies(ctx context.Context, key types.NamespacedName) error {
+	policies, err := r.Reader.Policies(ctx, key, nil)
+	if err != nil {
+		return err
+	}
+	return r.Writer.ReleasePolicies(ctx, key, policies)
 }
 
 // finish writes the statuses of a pass and sets the time of the next.

@@ -8,6 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
+
+	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
 )
 
 // Names of the field indexes. The values are "namespace/name" of what is referred to, unless said otherwise.
@@ -68,6 +70,10 @@ func indexes(controller string, served Served) []index {
 			}
 			return nil
 		}},
+	}
+	all = append(all, policyIndexes(&v1alpha1.OpenStackBackendPolicy{}, controller)...)
+	if served.BackendTLSPolicies {
+		all = append(all, policyIndexes(&gwv1.BackendTLSPolicy{}, controller)...)
 	}
 	if !served.ListenerSets {
 		return all

@@ -104,7 +104,7 @@ func (r *Reader) snapshot(ctx context.Context, key types.NamespacedName) (compil
 		return s, err
 	}
 	for _, read := range []func(context.Context, *compile.Snapshot) error{
-		r.namespaces, r.backends, r.nodes, r.certificates, r.grants,
+		r.namespaces, r.backends, r.policies, r.nodes, r.certificates, r.grants,
 	} {
 		if err := read(ctx, &s); err != nil {
 			return s, err
@@ -214,12 +214,18 @@ func (r *Reader) nodes(ctx context.Context, s *compile.Snapshot) error {
 	return nil
 }
 
-// certificates adds the Secrets and ConfigMaps that listeners name.
+// certificates adds the Secrets and ConfigMaps that listeners and policies name.
 func (r *Reader) certificates(ctx context.Context, s *compile.Snapshot) error {
 	var secrets ordered[types.NamespacedName]
 	secrets.add(secretsOfGateway(s.Gateway)...)
 	for _, set := range s.ListenerSets {
 		secrets.add(secretsOfSet(set)...)
+	}
+	var configMaps ordered[types.NamespacedName]
+	configMaps.add(configMapsOfGateway(s.Gateway)...)
+	for _, o := range policiesOf(*s).objects() {
+		secrets.add(policySecrets(o)...)
+		configMaps.add(policyConfigMaps(o)...)
 	}
 	for _, key := range secrets.list {
 		secret := &corev1.Secret{}
@@ -231,7 +237,7 @@ func (r *Reader) certificates(ctx context.Context, s *compile.Snapshot) error {
 			s.Secrets = append(s.Secrets, secret)
 		}
 	}
-	for _, key := range configMapsOfGateway(s.Gateway) {
+	for _, key := range configMaps.list {
 		configMap := &corev1.ConfigMap{}
 		found, err := r.get(ctx, key, configMap)
 		if err != nil {

@@ -12,7 +12,8 @@ const (
 	kindListenerSet = "ListenerSet"
 	kindClassConfig = "OpenStackGatewayClassConfig"
 
-	kindBackendPolicy = "OpenStackBackendPolicy"
+	kindBackendPolicy    = "OpenStackBackendPolicy"
+	kindBackendTLSPolicy = "BackendTLSPolicy"
 )
 
 // parentOf resolves a parentRef of a route in namespace. ok is false for parents of kinds that we never serve.

@@ -18,6 +18,8 @@ import (
 type Served struct {
 	// ListenerSets says whether gateway.networking.k8s.io/v1 ListenerSet is served.
 	ListenerSets bool
+	// BackendTLSPolicies says whether gateway.networking.k8s.io/v1 BackendTLSPolicy is served.
+	BackendTLSPolicies bool
 	// ReferenceGrants is the version of ReferenceGrant to read: "v1", "v1beta1", or "" when there is none, and then no reference
 	// crosses namespaces.
 	ReferenceGrants string
@@ -28,6 +30,9 @@ func (s Served) String() string {
 	var kinds []string
 	if s.ListenerSets {
 		kinds = append(kinds, "ListenerSet/v1")
+	}
+	if s.BackendTLSPolicies {
+		kinds = append(kinds, kindBackendTLSPolicy+"/v1")
 	}
 	if s.ReferenceGrants != "" {
 		kinds = append(kinds, "ReferenceGrant/"+s.ReferenceGrants)
@@ -80,7 +85,7 @@ func ServedKinds(d discovery.DiscoveryInterface) (Served, error) {
 		return Served{}, &MissingKindsError{Kinds: missing}
 	}
 
-	served := Served{ListenerSets: slices.Contains(v1, kindListenerSet)}
+	served := Served{ListenerSets: slices.Contains(v1, kindListenerSet), BackendTLSPolicies: slices.Contains(v1, kindBackendTLSPolicy)}
 	switch {
 	case slices.Contains(v1, "ReferenceGrant"):
 		served.ReferenceGrants = "v1"

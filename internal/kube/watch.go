@@ -91,6 +91,10 @@ func (r *Reader) watches() []watch {
 		{object: &corev1.Namespace{}, matters: changed(labelsChanged), gateways: r.ofNamespace},
 		{object: &corev1.Secret{}, metadata: true, matters: changed(versionChanged), gateways: r.ofSecret},
 		{object: &corev1.ConfigMap{}, metadata: true, matters: changed(versionChanged), gateways: r.ofConfigMap},
+		{object: &v1alpha1.OpenStackBackendPolicy{}, matters: changed(policyChanged(r.Controller)), gateways: r.ofPolicy},
+	}
+	if r.Served.BackendTLSPolicies {
+		all = append(all, watch{object: &gwv1.BackendTLSPolicy{}, matters: changed(policyChanged(r.Controller)), gateways: r.ofPolicy})
 	}
 	if r.Served.ListenerSets {
 		all = append(all, watch{object: &gwv1.ListenerSet{}, matters: changed(setChanged), gateways: r.ofListenerSet})
@@ -371,11 +375,24 @@ func (r *Reader) ofGrant(ctx context.Context, o client.Object) ([]types.Namespac
 }
 
 func (r *Reader) ofSecret(ctx context.Context, o client.Object) ([]types.NamespacedName, error) {
-	return r.ofListeners(ctx, client.MatchingFields{bySecret: client.ObjectKeyFromObject(o).String()})
+	return union(ctx, client.MatchingFields{bySecret: client.ObjectKeyFromObject(o).String()}, r.ofListeners, r.ofPolicies)
 }
 
 func (r *Reader) ofConfigMap(ctx context.Context, o client.Object) ([]types.NamespacedName, error) {
-	return r.ofMatchingGateways(ctx, client.MatchingFields{byConfigMap: client.ObjectKeyFromObject(o).String()})
+	return union(ctx, client.MatchingFields{byConfigMap: client.ObjectKeyFromObject(o).String()}, r.ofMatchingGateways, r.ofPolicies)
+}
+
+// union is what several ways of finding Gateways find.
+func union(ctx context.Context, match client.MatchingFields, ways ...func(context.Context, client.MatchingFields) ([]types.NamespacedName, error)) ([]types.NamespacedName, error) {
+	var keys ordered[types.NamespacedName]
+	for _, find := range ways {
+		found, err := find(ctx, match)
+		keys.add(found...)
+		if err != nil {
+			return keys.list, err
+		}
+	}
+	return keys.list, nil
 }
 
 // ofListeners are our Gateways that match in an index themselves or through a ListenerSet.

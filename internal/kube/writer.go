@@ -64,8 +64,8 @@ type Writer struct {
 // attempts bounds the retries after conflicts within one call; the caller's requeue is the next resort.
 const attempts = 4
 
-// Write brings the statuses of the Gateway, the ListenerSets and the routes of s to want. Routes of s without a status in want lose our entries for
-// this Gateway. All objects are tried; the error joins what failed. An object that is gone is no error.
+// Write brings the statuses of the Gateway, the ListenerSets, the routes and the policies of s to want. Routes and policies of s without a
+// status in want lose our entries for this Gateway. All objects are tried; the error joins what failed. An object that is gone is no error.
 func (w *Writer) Write(ctx context.Context, s compile.Snapshot, want status.Statuses) error {
 	errs := []error{w.writeGateway(ctx, s.Gateway, want.Gateway)}
 	if want.KeepRoutes {
@@ -87,6 +87,7 @@ func (w *Writer) Write(ctx context.Context, s compile.Snapshot, want status.Stat
 	for _, route := range s.HTTPRoutes {
 		errs = append(errs, w.writeRoute(ctx, route, scope, wanted[client.ObjectKeyFromObject(route)]))
 	}
+	errs = append(errs, w.writePolicies(ctx, client.ObjectKeyFromObject(s.Gateway), policiesOf(s), want.Policies))
 	return errors.Join(errs...)
 }
 

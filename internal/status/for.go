@@ -39,6 +39,14 @@ type Statuses struct {
 	KeepRoutes   bool
 	Routes       []RouteStatus
 	ListenerSets []ListenerSetStatus
+	// Policies are those with the Gateway as an ancestor. Entries of ours for it in other policies are stale.
+	Policies []PolicyStatus
+}
+
+// PolicyStatus is ours of a policy's status: the entry for this Gateway.
+type PolicyStatus struct {
+	Object     Object
+	Conditions []metav1.Condition
 }
 
 // GatewayStatus is ours of a Gateway's status. Conditions and listener conditions of other types are not ours.
@@ -134,12 +142,15 @@ func For(in Input) Statuses {
 	if in.Compiled {
 		out.Routes = routes(in.Controller, verdicts.routes)
 		out.ListenerSets = listenerSets(in, verdicts, works)
+		for _, v := range verdicts.policies {
+			out.Policies = append(out.Policies, PolicyStatus{Object: v.Object, Conditions: stamp(v.Conditions, v.Object.Generation)})
+		}
 	}
 	return out
 }
 
 type sorted struct {
-	gateway, sets, routes []Verdict
+	gateway, sets, routes, policies []Verdict
 	// listeners are by owner, without its generation, and name.
 	listeners map[Object]map[gwv1.SectionName]Verdict
 }
@@ -160,6 +171,8 @@ func sortVerdicts(all []Verdict) sorted {
 			out.sets = append(out.sets, v)
 		case v.Object.Kind == KindHTTPRoute && v.Parent != nil:
 			out.routes = append(out.routes, v)
+		case v.Object.Kind == KindBackendPolicy || v.Object.Kind == KindBackendTLSPolicy:
+			out.policies = append(out.policies, v)
 		}
 	}
 	return out

@@ -121,8 +121,38 @@ func BackendWithoutNodePort(where, service string, port int32) RouteBackendProbl
 
 // BackendUnsupportedProtocol says that the load balancer does not speak the protocol of the Service port.
 func BackendUnsupportedProtocol(where, service string, port int32, protocol string) RouteBackendProblem {
+	hint := ""
+	if protocol == "https" || protocol == "kubernetes.io/wss" {
+		hint = " without an OpenStackBackendPolicy that has tls"
+	}
 	return RouteBackendProblem{gwv1.RouteReasonUnsupportedProtocol,
-		fmt.Sprintf("%s: port %d of Service %s speaks %s, which is not supported", where, port, service, printable(protocol))}
+		fmt.Sprintf("%s: port %d of Service %s speaks %s, which is not supported%s", where, port, service, printable(protocol), hint)}
+}
+
+// BackendPolicyUnusable says that a policy asks for TLS that cannot be had; plain text is no substitute. What is wrong is told in the status
+// of the policy only: the route may be another team's.
+func BackendPolicyUnusable(where, service, policy string) RouteBackendProblem {
+	return RouteBackendProblem{gwv1.RouteReasonUnsupportedProtocol,
+		fmt.Sprintf("%s: nothing is sent to Service %s because the tls of %s cannot be used: see its status", where, service, policy)}
+}
+
+// BackendPolicyFull says that a policy has no room in its status for the Gateway, and so cannot be used.
+func BackendPolicyFull(where, service, policy string) RouteBackendProblem {
+	return RouteBackendProblem{gwv1.RouteReasonUnsupportedProtocol,
+		fmt.Sprintf("%s: nothing is sent to Service %s because the tls of %s cannot be used: it is used by 16 other Gateways, and its status has no room for another one",
+			where, service, policy)}
+}
+
+// BackendTLSPolicyUnsupported says that a BackendTLSPolicy stands in the way.
+func BackendTLSPolicyUnsupported(where, service, policy string) RouteBackendProblem {
+	return RouteBackendProblem{gwv1.RouteReasonUnsupportedProtocol,
+		fmt.Sprintf("%s: nothing is sent to Service %s because of BackendTLSPolicy %s, which Octavia cannot fulfil: use the tls of an OpenStackBackendPolicy", where, service, policy)}
+}
+
+// BackendTLSDiffers says that one rule has backends that are not all spoken to in the same way.
+func BackendTLSDiffers(where, backend, other string) RouteBackendProblem {
+	return RouteBackendProblem{gwv1.RouteReasonUnsupportedProtocol,
+		fmt.Sprintf("%s: %s needs another TLS than %s, and Octavia has one for all backends of a rule", where, backend, other)}
 }
 
 func listenerList(names []string) string {

@@ -14,6 +14,9 @@ const (
 	KindGateway      Kind = "Gateway"
 	KindListenerSet  Kind = "ListenerSet"
 	KindHTTPRoute    Kind = "HTTPRoute"
+
+	KindBackendPolicy    Kind = "OpenStackBackendPolicy"
+	KindBackendTLSPolicy Kind = "BackendTLSPolicy"
 )
 
 // Object is the object of a verdict. Generation is the one that was compiled: it becomes observedGeneration.
@@ -25,7 +28,7 @@ type Object struct {
 }
 
 // Verdict is everything that compile has to say about one part of one object: the object itself, one of its listeners
-// (Listener is set) or one of a route's parents (Parent is set).
+// (Listener is set) or one of a route's parents (Parent is set). A verdict on a policy is about the Gateway as its ancestor.
 type Verdict struct {
 	Object Object `json:"object"`
 	// Listener is the section name for verdicts on a listener of a Gateway or ListenerSet.
