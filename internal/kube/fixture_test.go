@@ -20,7 +20,7 @@ const (
 	otherController = "example.test/other"
 )
 
-var allServed = Served{ListenerSets: true, ReferenceGrants: "v1"}
+var allServed = Served{ListenerSets: true, BackendTLSPolicies: true, ReferenceGrants: "v1"}
 
 // newFake returns a client with our indexes and objects.
 func newFake(t *testing.T, objects ...client.Object) client.WithWatch {
@@ -30,7 +30,8 @@ func newFake(t *testing.T, objects ...client.Object) client.WithWatch {
 		t.Fatal(err)
 	}
 	b := fake.NewClientBuilder().WithScheme(scheme).WithObjects(objects...).
-		WithStatusSubresource(&gwv1.Gateway{}, &gwv1.GatewayClass{}, &gwv1.HTTPRoute{}, &gwv1.ListenerSet{})
+		WithStatusSubresource(&gwv1.Gateway{}, &gwv1.GatewayClass{}, &gwv1.HTTPRoute{}, &gwv1.ListenerSet{},
+			&v1alpha1.OpenStackBackendPolicy{}, &gwv1.BackendTLSPolicy{})
 	for _, ix := range indexes(ourController, allServed) {
 		b = b.WithIndex(ix.object, ix.field, ix.extract)
 	}

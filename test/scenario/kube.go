@@ -37,7 +37,7 @@ import (
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/kube"
 )
 
-var served = kube.Served{ListenerSets: true, ReferenceGrants: "v1"}
+var served = kube.Served{ListenerSets: true, BackendTLSPolicies: true, ReferenceGrants: "v1"}
 
 // cluster is a Kubernetes API without a server. It does what the controller relies on: generations, UIDs, finalizers, status
 // subresources, field indexes.
@@ -71,7 +71,8 @@ func newCluster(ctx context.Context, c clock) (*cluster, error) {
 		}
 	}
 	b := fake.NewClientBuilder().WithScheme(scheme).
-		WithStatusSubresource(&gwv1.Gateway{}, &gwv1.GatewayClass{}, &gwv1.HTTPRoute{}, &gwv1.ListenerSet{})
+		WithStatusSubresource(&gwv1.Gateway{}, &gwv1.GatewayClass{}, &gwv1.HTTPRoute{}, &gwv1.ListenerSet{},
+			&v1alpha1.OpenStackBackendPolicy{}, &gwv1.BackendTLSPolicy{})
 	for _, resource := range []string{"gatewayclasses", "gateways", "httproutes", "listenersets", "referencegrants"} {
 		b.WithObjects(crdOf(resource, "v1.6.3"))
 	}
