@@ -76,11 +76,11 @@ func (p *policies) backendTLS(namespace string, spec *v1alpha1.BackendTLS) (*bac
 		key := name{namespace, ref.Name}
 		secret := p.in.secret(key)
 		if secret == nil {
-			return nil, fmt.Errorf("Secret %s does not exist", key)
+			return nil, fmt.Errorf("there is no Secret %s", key)
 		}
 		c, err := readCertificate(secret)
 		if err != nil {
-			return nil, fmt.Errorf("Secret %s cannot be used: %w", key, err)
+			return nil, fmt.Errorf("the client certificate in Secret %s cannot be used: %w", key, err)
 		}
 		t.client, t.pool.Certificate = c, c.key
 		t.secrets = append(t.secrets, lb.Secret{Key: c.key, Certificate: &c.Certificate})

@@ -70,14 +70,6 @@ func (a *authority) issue(key crypto.Signer, change func(*x509.Certificate)) *x5
 	return made
 }
 
-// newAuthority makes a CA below a.
-func (a *authority) newAuthority(name string) *authority {
-	key := newECDSA()
-	return &authority{a.issue(key, func(x *x509.Certificate) {
-		x.Subject, x.IsCA, x.BasicConstraintsValid, x.KeyUsage = pkix.Name{CommonName: name}, true, true, x509.KeyUsageCertSign
-	}), key}
-}
-
 func pemOf(blockType string, der []byte) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: blockType, Bytes: der})
 }
