@@ -208,9 +208,6 @@ func init() {
 		"crash":   crash,
 		"lose":    lose,
 		"octavia": octavia,
-		"when":    when,
-		"world":   another,
-		"crash":   crash,
 	}
 }
 
