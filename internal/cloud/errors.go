@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -184,6 +185,7 @@ func classifyInto(e *Error, svc service, err error) *Error {
 	var netErr net.Error
 	var answer gophercloud.ErrUnexpectedResponseCode
 	var noEndpoint *gophercloud.ErrEndpointNotFound
+	var untrusted *tls.CertificateVerificationError
 	switch {
 	case errors.As(err, &answer):
 		e.RequestID = requestID(answer.ResponseHeader)
@@ -206,6 +208,8 @@ func classifyInto(e *Error, svc service, err error) *Error {
 		// The same words as for the answer itself, so that what people read does not change with each pass.
 		_, _, message := meaning(svc, http.MethodGet, paused.status, "")
 		return set(Retry, ReasonThrottled, "%s", message)
+	case errors.As(err, &untrusted):
+		return set(OperatorFault, ReasonAuth, "the certificate of %s is not trusted or has expired: cacert in clouds.yaml has to name its authority", svc.title())
 	case errors.As(err, &noEndpoint):
 		return set(OperatorFault, ReasonUnsupported, "the service catalog has no %s endpoint in this region", svc)
 	case errors.Is(err, context.Canceled):

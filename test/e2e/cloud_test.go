@@ -5,7 +5,6 @@ package e2e
 import (
 	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -62,23 +61,9 @@ func (g *ground) foreignLoadBalancer() string {
 // everythingOf is a load balancer with all its children as the API shows them.
 func (g *ground) everythingOf(id string) string {
 	g.Helper()
-	documents := []map[string]any{g.raw(g.cloud.octavia, "lbaas", "loadbalancers", id)}
-	lb, _ := documents[0]["loadbalancer"].(map[string]any)
-	for kind, singular := range map[string]string{"listeners": "listener", "pools": "pool"} {
-		refs, _ := lb[kind].([]any)
-		for _, ref := range refs {
-			child, _ := ref.(map[string]any)["id"].(string)
-			documents = append(documents, map[string]any{singular: g.raw(g.cloud.octavia, "lbaas", kind, child)})
-		}
-	}
-	text := make([]string, 0, len(documents))
-	for _, d := range documents {
-		b, err := json.Marshal(d)
-		g.must(err)
-		text = append(text, string(b))
-	}
-	slices.Sort(text)
-	return strings.Join(text, "\n")
+	text, err := everythingOf(g.Context(), g.cloud.octavia, id)
+	g.must(err)
+	return text
 }
 
 // loadBalancer is the one of a Gateway.

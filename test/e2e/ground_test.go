@@ -17,9 +17,6 @@ import (
 	"time"
 
 	"github.com/gophercloud/gophercloud/v2"
-	"github.com/gophercloud/gophercloud/v2/openstack"
-	"github.com/gophercloud/gophercloud/v2/openstack/config"
-	"github.com/gophercloud/gophercloud/v2/openstack/config/clouds"
 	"github.com/vishvananda/netns"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -56,7 +53,7 @@ type ground struct {
 }
 
 type cloudClients struct {
-	octavia, neutron, barbican *gophercloud.ServiceClient
+	octavia, neutron, barbican, keystone *gophercloud.ServiceClient
 }
 
 func newGround(t *testing.T) *ground {
@@ -90,16 +87,7 @@ func newGround(t *testing.T) *ground {
 
 func openCloud(g *ground, file, name string) cloudClients {
 	g.Helper()
-	auth, endpoint, tlsConfig, err := clouds.Parse(clouds.WithLocations(file), clouds.WithCloudName(name))
-	g.must(err)
-	provider, err := config.NewProviderClient(g.Context(), auth, config.WithTLSConfig(tlsConfig))
-	g.must(err)
-	var c cloudClients
-	c.octavia, err = openstack.NewLoadBalancerV2(provider, endpoint)
-	g.must(err)
-	c.neutron, err = openstack.NewNetworkV2(provider, endpoint)
-	g.must(err)
-	c.barbican, err = openstack.NewKeyManagerV1(provider, endpoint)
+	c, err := clientsOf(g.Context(), file, name)
 	g.must(err)
 	return c
 }
