@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the end-to-end tests on the real stack: brings it up if it is down, installs the controller as users do, and runs the test
-# binary inside the stack's network. Arguments go to the test binary, for example -test.run TestHTTP. GATEWAY_API_OPENSTACK_E2E_SEED (or "random"), _GATEWAYS, _REQUESTS, _CHANGES and
-# _LOAD say what the tests draw and how much of it.
+# binary inside the stack's network. Arguments go to the test binary, for example -test.run TestHTTP. GATEWAY_API_OPENSTACK_E2E_SEED (or "random"), _GATEWAYS, _REQUESTS, _CHANGES,
+# _LOAD and _KILLS (rounds in which processes of both sides die) say what the tests draw and how much of it.
 set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 . "$root/test/stack/kubernetes/env.sh"
