@@ -245,8 +245,8 @@ func (k *killer) untilGone(gw *gwv1.Gateway) {
 	})
 }
 
-// idle is how long nothing changes below a load balancer that is PENDING until the operator takes it as abandoned.
-const idle = 45 * time.Second
+// idle is how long nothing changes below a load balancer that is PENDING, and the worker says nothing, until the operator takes it as abandoned.
+const idle = 40 * time.Second
 
 // repair is what the operator of a cloud does about load balancers that a dead worker left PENDING for ever: Octavia has no call for it. What was being
 // deleted or created is set to ERROR, what was being changed to ACTIVE, and a failover then brings the amphora in line.
@@ -267,6 +267,9 @@ func (k *killer) repair() {
 		text, err := everythingOf(k.Context(), k.cloud.octavia, l.ID)
 		if err != nil {
 			return
+		}
+		if worker, err := os.Stat(filepath.Join(filepath.Dir(os.Getenv("OS_CLIENT_CONFIG_FILE")), "log", "octavia-worker.log")); err == nil {
+			text += fmt.Sprint(worker.Size())
 		}
 		p := k.looked[l.ID]
 		if p.text != text {
