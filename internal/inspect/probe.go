@@ -197,17 +197,11 @@ func (p *Probe) octavia(ctx context.Context, c *cloud.Client, add adder) bool {
 	add(Passed, "API version of Octavia", "%s, which has tags", found.Version)
 	add(Passed, "providers", "%s", strings.Join(found.Providers, ", "))
 	usable := true
-	for _, one := range []struct{ collection, name, hint string }{
-		{"loadbalancers", "load balancers may be read", "the credentials need the role load-balancer_member, or member where Octavia has the old policy"},
-		{"l7policies", "L7 policies may be read", "the credentials need the role load-balancer_member"},
-		{"floatingips", "floating IPs may be read", "the credentials need the role member"},
+	for _, one := range []struct{ collection, name string }{
+		{"loadbalancers", "load balancers may be read"}, {"l7policies", "L7 policies may be read"}, {"floatingips", "floating IPs may be read"},
 	} {
 		if err := c.Readable(ctx, one.collection); err != nil {
-			hint := ""
-			if cloud.ReasonOf(err) == cloud.ReasonPermission {
-				hint = "; " + one.hint
-			}
-			add(Failed, one.name, "%v%s", err, hint)
+			add(Failed, one.name, "%v", err)
 			usable = false
 			continue
 		}
@@ -222,11 +216,7 @@ func (p *Probe) barbican(ctx context.Context, c *cloud.Client, add adder) {
 		return
 	}
 	if err := c.Readable(ctx, "secrets"); err != nil {
-		hint := ""
-		if cloud.ReasonOf(err) == cloud.ReasonPermission {
-			hint = "; the credentials need the role creator: without it HTTPS listeners do not work"
-		}
-		add(Failed, "secrets may be read", "%v%s", err, hint)
+		add(Failed, "secrets may be read", "%v; without it HTTPS listeners do not work", err)
 		return
 	}
 	add(Passed, "secrets may be read", "")
