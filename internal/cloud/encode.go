@@ -1,6 +1,7 @@
 package cloud
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
@@ -77,6 +78,7 @@ func loadBalancerAttributes(t *lb.Tree) attributes {
 		"description":    or(t.Description),
 		"tags":           tags(t.Owner, lb.KindLoadBalancer, t.Key, t.Tags),
 		"admin_state_up": !t.Disabled,
+		"vip_sg_ids":     orList(t.VIPSecurityGroupIDs),
 	}
 }
 
@@ -88,10 +90,10 @@ func listenerAttributes(owner lb.Owner, l *lb.Listener, defaultPool any) attribu
 		"default_pool_id":        defaultPool,
 		"allowed_cidrs":          orList(l.AllowedCIDRs),
 		"insert_headers":         nil,
-		"connection_limit":       or(l.ConnectionLimit),
-		"timeout_client_data":    or(l.TimeoutClientData),
-		"timeout_member_connect": or(l.TimeoutMemberConnect),
-		"timeout_member_data":    or(l.TimeoutMemberData),
+		"connection_limit":       cmp.Or(l.ConnectionLimit, defaultConnectionLimit),
+		"timeout_client_data":    cmp.Or(l.TimeoutClientData, defaultTimeoutClientData),
+		"timeout_member_connect": cmp.Or(l.TimeoutMemberConnect, defaultTimeoutMemberConnect),
+		"timeout_member_data":    cmp.Or(l.TimeoutMemberData, defaultTimeoutMemberData),
 	}
 	if len(l.InsertHeaders) > 0 {
 		a["insert_headers"] = l.InsertHeaders
@@ -266,6 +268,13 @@ func bareLoadBalancer(t *lb.Tree) attributes {
 		if v != "" {
 			a[k] = v
 		}
+	}
+	if len(t.AdditionalVIPs) > 0 {
+		more := make([]attributes, 0, len(t.AdditionalVIPs))
+		for _, v := range t.AdditionalVIPs {
+			more = append(more, attributes{"subnet_id": v.SubnetID, "ip_address": or(v.Address)}.forCreate())
+		}
+		a["additional_vips"] = more
 	}
 	switch {
 	case t.VIP.PortID != "":

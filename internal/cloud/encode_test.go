@@ -14,7 +14,9 @@ import (
 func testTree() *lb.Tree {
 	return &lb.Tree{
 		Meta: lb.Meta{Key: "loadbalancer", Name: "gw_blue_infra_edge"}, Owner: testOwner, Provider: "amphora",
-		VIP:        lb.VIP{SubnetID: "subnet", NetworkID: "network"},
+		FlavorID: "flavor", AvailabilityZone: "az1",
+		VIP:            lb.VIP{SubnetID: "subnet", NetworkID: "network"},
+		AdditionalVIPs: []lb.VIP{{SubnetID: "six"}}, VIPSecurityGroupIDs: []string{"group"},
 		FloatingIP: &lb.FloatingIP{NetworkID: "public"},
 		Listeners: []lb.Listener{{
 			Meta: lb.Meta{Key: "http/80", Name: "http/80"}, Protocol: lb.HTTP, Port: 80,
@@ -56,8 +58,16 @@ func TestFullLoadBalancer_sendsEverythingAndNothingElse(t *testing.T) {
 	// Tags are the same five or two everywhere; here they would hide the rest.
 	got := asJSON(t, withoutTags(t, body))
 	const want = `{
+ "additional_vips": [
+  {
+   "subnet_id": "six"
+  }
+ ],
+ "availability_zone": "az1",
+ "flavor_id": "flavor",
  "listeners": [
   {
+   "connection_limit": -1,
    "insert_headers": {
     "X-Forwarded-For": "true"
    },
@@ -103,7 +113,10 @@ func TestFullLoadBalancer_sendsEverythingAndNothingElse(t *testing.T) {
    ],
    "name": "http/80",
    "protocol": "HTTP",
-   "protocol_port": 80
+   "protocol_port": 80,
+   "timeout_client_data": 50000,
+   "timeout_member_connect": 5000,
+   "timeout_member_data": 50000
   }
  ],
  "name": "gw_blue_infra_edge",
@@ -138,6 +151,9 @@ func TestFullLoadBalancer_sendsEverythingAndNothingElse(t *testing.T) {
   }
  ],
  "provider": "amphora",
+ "vip_sg_ids": [
+  "group"
+ ],
  "vip_subnet_id": "subnet"
 }
 `
@@ -161,7 +177,7 @@ func withoutTags(t *testing.T, v any) any {
 				walk(path, e)
 			}
 		case map[string]any:
-			if !strings.HasSuffix(path, "redirect_pool") && !strings.HasSuffix(path, "insert_headers") {
+			if !strings.HasSuffix(path, "redirect_pool") && !strings.HasSuffix(path, "insert_headers") && path != "/additional_vips" {
 				var tags []string
 				raw, _ := v["tags"].([]any)
 				for _, tag := range raw {

@@ -108,39 +108,50 @@ type hasMeta interface{ meta() wireMeta }
 
 type wireLoadBalancer struct {
 	wireMeta
-	ProjectID        string         `json:"project_id"`
-	Description      string         `json:"description"`
-	Provider         string         `json:"provider"`
-	FlavorID         string         `json:"flavor_id"`
-	AvailabilityZone string         `json:"availability_zone"`
-	VIPAddress       string         `json:"vip_address"`
-	VIPPortID        string         `json:"vip_port_id"`
-	VIPSubnetID      string         `json:"vip_subnet_id"`
-	VIPNetworkID     string         `json:"vip_network_id"`
-	UpdatedAt        string         `json:"updated_at"`
-	CreatedAt        string         `json:"created_at"`
-	Listeners        []wireListener `json:"listeners"`
-	Pools            []wirePool     `json:"pools"`
+	ProjectID         string   `json:"project_id"`
+	Description       string   `json:"description"`
+	Provider          string   `json:"provider"`
+	FlavorID          string   `json:"flavor_id"`
+	AvailabilityZone  string   `json:"availability_zone"`
+	VIPAddress        string   `json:"vip_address"`
+	VIPPortID         string   `json:"vip_port_id"`
+	VIPSubnetID       string   `json:"vip_subnet_id"`
+	VIPNetworkID      string   `json:"vip_network_id"`
+	VIPSecurityGroups []string `json:"vip_sg_ids"`
+	AdditionalVIPs    []struct {
+		SubnetID string `json:"subnet_id"`
+		Address  string `json:"ip_address"`
+	} `json:"additional_vips"`
+	UpdatedAt string         `json:"updated_at"`
+	CreatedAt string         `json:"created_at"`
+	Listeners []wireListener `json:"listeners"`
+	Pools     []wirePool     `json:"pools"`
 }
 
 // loadBalancerFields are what Observe asks for. Without the lists of children the answer stays cheap for Octavia.
 var loadBalancerFields = []string{"id", "name", "tags", "provisioning_status", "operating_status", "admin_state_up",
 	"project_id", "description", "provider", "flavor_id", "availability_zone",
-	"vip_address", "vip_port_id", "vip_subnet_id", "vip_network_id", "updated_at", "created_at"}
+	"vip_address", "vip_port_id", "vip_subnet_id", "vip_network_id", "vip_sg_ids", "additional_vips", "updated_at", "created_at"}
 
 func (w wireLoadBalancer) model(owner lb.Owner) lb.Tree {
-	return lb.Tree{Meta: w.wireMeta.model(), Owner: owner, ProjectID: w.ProjectID, Description: w.Description,
+	t := lb.Tree{Meta: w.wireMeta.model(), Owner: owner, ProjectID: w.ProjectID, Description: w.Description,
 		UpdatedAt: w.UpdatedAt, CreatedAt: w.CreatedAt, Provider: w.Provider, FlavorID: w.FlavorID, AvailabilityZone: w.AvailabilityZone,
 		VIP: lb.VIP{SubnetID: w.VIPSubnetID, NetworkID: w.VIPNetworkID, Address: w.VIPAddress, PortID: w.VIPPortID}}
+	t.VIPSecurityGroupIDs = slices.Clone(w.VIPSecurityGroups)
+	slices.Sort(t.VIPSecurityGroupIDs)
+	for _, v := range w.AdditionalVIPs {
+		t.AdditionalVIPs = append(t.AdditionalVIPs, lb.VIP{SubnetID: v.SubnetID, Address: v.Address})
+	}
+	slices.SortFunc(t.AdditionalVIPs, func(a, b lb.VIP) int { return cmp.Compare(a.SubnetID, b.SubnetID) })
+	return t
 }
 
-// Octavia reports its defaults as values. An operator can configure others in octavia.conf; such a value is observed as
-// if it had been asked for.
+// Octavia reports its defaults as values. An operator can configure others in octavia.conf, so these are always asked for.
 const (
 	defaultConnectionLimit      = -1
-	defaultTimeoutClientData    = 50000
-	defaultTimeoutMemberConnect = 5000
-	defaultTimeoutMemberData    = 50000
+	defaultTimeoutClientData    = lb.StandardTimeoutClientData
+	defaultTimeoutMemberConnect = lb.StandardTimeoutMemberConnect
+	defaultTimeoutMemberData    = lb.StandardTimeoutMemberData
 )
 
 type wireListener struct {

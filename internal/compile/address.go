@@ -7,6 +7,7 @@ import (
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
 )
@@ -78,7 +79,8 @@ func quote(s string) string {
 // floatingIP is the floating IP to have, nil for none: who asks for a VIP alone gets no other address.
 func (c *compiler) floatingIP() *lb.FloatingIP {
 	network := c.in.Facts.FloatingNetworkID
-	if network == "" || !c.addresses.allocate && c.addresses.floating == "" {
+	allocate := c.addresses.allocate && (c.in.Config == nil || c.in.Config.Spec.FloatingIPMode != v1alpha1.FloatingIPNone)
+	if network == "" || !allocate && c.addresses.floating == "" {
 		return nil
 	}
 	return &lb.FloatingIP{NetworkID: network, Address: c.addresses.floating, Description: c.owner.Description()}

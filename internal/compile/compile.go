@@ -155,11 +155,20 @@ func (c *compiler) tree(listeners []*listener, routes []*route) lb.Tree {
 			c.owner.Namespace, c.owner.Name, c.owner.ClusterID)),
 		Provider: c.in.Facts.Provider,
 		FlavorID: c.in.Facts.FlavorID,
-		VIP:      lb.VIP{SubnetID: c.in.Facts.VIPSubnet.ID, NetworkID: c.in.Facts.VIPSubnet.NetworkID, Address: c.addresses.vip},
+
+		VIPSecurityGroupIDs: c.in.Facts.VIPSecurityGroupIDs,
+		VIP:                 lb.VIP{SubnetID: c.in.Facts.VIPSubnet.ID, NetworkID: c.in.Facts.VIPSubnet.NetworkID, Address: c.addresses.vip},
 	}
 	if i := c.in.Gateway.Spec.Infrastructure; i != nil {
 		tree.Tags = append(tree.Tags, lb.InfrastructureTags(unnamed(i.Labels), unnamed(i.Annotations))...)
-		slices.Sort(tree.Tags)
+	}
+	if c.in.Config != nil {
+		tree.AvailabilityZone = c.in.Config.Spec.AvailabilityZone
+		tree.Tags = append(tree.Tags, lb.ExtraTags(c.in.Config.Spec.ExtraTags)...)
+	}
+	slices.Sort(tree.Tags)
+	for _, s := range c.in.Facts.AdditionalVIPSubnets {
+		tree.AdditionalVIPs = append(tree.AdditionalVIPs, lb.VIP{SubnetID: s.ID})
 	}
 	tree.FloatingIP = c.floatingIP()
 	byListener := attachments(routes)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
 )
@@ -27,9 +28,10 @@ func (in *input) nodesFor(family corev1.IPFamily) []node {
 	if in.Config != nil && in.Config.Spec.NodeAddressType == v1alpha1.NodeExternalIP {
 		kind = corev1.NodeExternalIP
 	}
+	selector := in.nodeSelector()
 	var usable, all []node
 	for _, o := range in.Nodes {
-		if o == nil || excluded(o) {
+		if o == nil || excluded(o) || !selector.Matches(labels.Set(o.Labels)) {
 			continue
 		}
 		address, found := nodeAddress(o, kind, family)

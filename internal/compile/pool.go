@@ -97,7 +97,7 @@ func (c *compiler) pool(p *pool) lb.Pool {
 	rendered := lb.Pool{
 		Meta:      c.meta(lb.KindPool, p.key, services...),
 		Protocol:  lb.HTTP,
-		Algorithm: cmp.Or(p.settings.algorithm, "ROUND_ROBIN"),
+		Algorithm: cmp.Or(p.settings.algorithm, c.algorithm(p)),
 
 		Persistence: p.settings.persistence,
 	}

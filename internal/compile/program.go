@@ -244,9 +244,8 @@ func (c *compiler) listener(p *program) lb.Listener {
 		Meta:     c.meta(lb.KindListener, p.frontend.key()),
 		Protocol: p.frontend.protocol,
 		Port:     int(p.frontend.port),
-		// Without these a client could claim any address of its own.
-		InsertHeaders: map[string]string{"X-Forwarded-For": "true", "X-Forwarded-Port": "true", "X-Forwarded-Proto": "true"},
 	}
+	c.frontendOfClass(&l)
 	if p.frontend.protocol == lb.TerminatedHTTPS {
 		l.TLS = c.tls.ports[p.frontend.port]
 	}

@@ -312,6 +312,11 @@ func (r *GatewayReconciler) releasePolicies(ctx context.Context, key types.Names
 // finish writes the statuses of a pass and sets the time of the next.
 func (r *GatewayReconciler) finish(ctx context.Context, p *pass) (ctrl.Result, error) {
 	p.status.Outcome = p.outcome.Outcome
+	if p.status.Have != nil {
+		for _, k := range plan.KeptBy(&p.status.Want, p.status.Have) {
+			p.status.Kept = append(p.status.Kept, status.Keeps(k.What, k.Have, k.Want))
+		}
+	}
 	statuses := status.For(p.status)
 	if err := r.Writer.Write(ctx, p.snapshot, statuses); err != nil {
 		return ctrl.Result{}, err

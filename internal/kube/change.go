@@ -122,16 +122,11 @@ func sliceChanged(before, after client.Object) bool {
 func nodeChanged(before, after client.Object) bool {
 	old, now := before.(*corev1.Node), after.(*corev1.Node)
 	return deletionChanged(before, after) ||
-		excluded(old) != excluded(now) ||
+		!maps.Equal(old.Labels, now.Labels) || // a class may select by any of them
 		!equality.Semantic.DeepEqual(old.Spec, now.Spec) ||
 		!equality.Semantic.DeepEqual(old.Status.Addresses, now.Status.Addresses) ||
 		nodeCondition(old, corev1.NodeReady) != nodeCondition(now, corev1.NodeReady) ||
 		nodeCondition(old, corev1.NodeNetworkUnavailable) != nodeCondition(now, corev1.NodeNetworkUnavailable)
-}
-
-func excluded(node *corev1.Node) bool {
-	_, ok := node.Labels[corev1.LabelNodeExcludeBalancers]
-	return ok
 }
 
 // nodeCondition is what a condition says, without the time of the last heartbeat.

@@ -304,6 +304,9 @@ func (r *Reader) Parameters(ctx context.Context, class *gwv1.GatewayClass) (*v1a
 		// Validation of the CRD refuses this; an old CRD may have let it pass.
 		return nil, fault("%s %q must set exactly one of spec.vipSubnet and spec.vipNetwork", kindClassConfig, name)
 	}
+	if _, err := metav1.LabelSelectorAsSelector(config.Spec.NodeSelector); err != nil {
+		return nil, fault("%s %q has a spec.nodeSelector that cannot be read; correct it: %v", kindClassConfig, name, err)
+	}
 	return config, nil
 }
 

@@ -25,6 +25,7 @@ import (
 //	  route=<namespace>/<name>                                 policies only, for people
 //	  service=<namespace>/<name>:<port>                        pools only, one each, for people
 //	  label=<key>=<value>, annotation=<key>=<value>            load balancers only, from spec.infrastructure of the Gateway
+//	  <any>, extra=<hashes>                                    load balancers only, the extra tags of the class as they are, and which they are
 //	Floating IP      description: "<mark> <gateway> controller=<controllerName>" (tags would be a second call)
 //	Barbican secret  name: "<mark> controller=<controllerName> key=<key> gateway=<namespace>/<name>" (there is nothing else)
 //
@@ -136,13 +137,59 @@ func InfrastructureTags(labels, annotations map[string]string) []string {
 	})
 }
 
-// OnlyInfrastructureTags are those of InfrastructureTags among tags, sorted.
-func OnlyInfrastructureTags(tags []string) []string {
-	found := slices.DeleteFunc(slices.Clone(tags), func(t string) bool {
-		return !strings.HasPrefix(t, labelPrefix) && !strings.HasPrefix(t, annotationPrefix)
-	})
-	slices.Sort(found)
-	return found
+// extraPrefix begins the tag that names the extra tags by their hashes. They have no prefix of their own, since others shall find them as they
+// are, so this tells them from the tags that others have added.
+const extraPrefix = "extra="
+
+// ExtraTags are the tags of a class with the tag that names them; none for none. Those that could pass for a tag of ours are left out.
+func ExtraTags(given []string) []string {
+	var all, hashes []string
+	for _, t := range given {
+		// Octavia's database takes what differs by case for the same.
+		again := slices.ContainsFunc(all, func(other string) bool { return strings.EqualFold(other, t) })
+		if reserved(t) || again || utf8.RuneCountInString(t) > MaxLength {
+			continue
+		}
+		all = append(all, t)
+		hashes = append(hashes, digest(t)[:10])
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	slices.Sort(hashes)
+	return append(all, Shorten(extraPrefix+strings.Join(hashes, ".")))
+}
+
+// reserved says whether a tag looks like one of ours.
+func reserved(tag string) bool {
+	for _, prefix := range []string{markPrefix, "controller=", "gateway=", "role=", "key=", "route=", "service=", labelPrefix, annotationPrefix, extraPrefix} {
+		if strings.HasPrefix(tag, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// SplitTags divides the tags of a load balancer into those that a Gateway or its class decide about, sorted, and those of others.
+// The identity is in neither.
+func SplitTags(tags []string) (decided, others []string) {
+	var hashes []string
+	for _, t := range tags {
+		if rest, ok := strings.CutPrefix(t, extraPrefix); ok {
+			hashes = append(hashes, strings.Split(rest, ".")...)
+		}
+	}
+	for _, t := range tags {
+		switch {
+		case strings.HasPrefix(t, labelPrefix), strings.HasPrefix(t, annotationPrefix), strings.HasPrefix(t, extraPrefix),
+			!reserved(t) && slices.Contains(hashes, digest(t)[:10]):
+			decided = append(decided, t)
+		case !reserved(t):
+			others = append(others, t)
+		}
+	}
+	slices.Sort(decided)
+	return decided, others
 }
 
 // Owns says whether tags carry the complete proof for this owner.

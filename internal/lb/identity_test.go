@@ -118,8 +118,32 @@ func TestInfrastructureTags_cannotPassForOurs(t *testing.T) {
 	if o.Owns(got) || lb.KeyFromTags(got) != "" {
 		t.Error("tags of a user prove ownership")
 	}
-	if all := append(o.Tags(lb.KindLoadBalancer, "loadbalancer"), got...); !slices.Equal(lb.OnlyInfrastructureTags(all), want) {
-		t.Errorf("%q do not read back", all)
+	if decided, others := lb.SplitTags(append(o.Tags(lb.KindLoadBalancer, "loadbalancer"), got...)); !slices.Equal(decided, want) || len(others) > 0 {
+		t.Errorf("%q and %q do not read back", decided, others)
+	}
+}
+
+func TestExtraTags_areToldFromThoseOfOthers(t *testing.T) {
+	t.Parallel()
+	o := lb.Owner{ClusterID: "c", Controller: "gw.test/c", Namespace: "ns", Name: "gw", UID: "u"}
+	got := lb.ExtraTags([]string{"cost centre=42", "Production", "production", "cost centre=42", "key=x", o.Mark(), "extra=1", strings.Repeat("x", lb.MaxLength+1)})
+	if len(got) != 3 || got[0] != "cost centre=42" || got[1] != "Production" || !strings.HasPrefix(got[2], "extra=") || len(got[2]) != len("extra=")+2*10+1 {
+		t.Fatalf("got %q", got)
+	}
+	label := lb.InfrastructureTags(map[string]string{"team": "shop"}, nil)
+	decided, others := lb.SplitTags(slices.Concat([]string{"by hand"}, got, label, o.Tags(lb.KindLoadBalancer, "loadbalancer"), []string{"another"}))
+	if want := slices.Sorted(slices.Values(slices.Concat(got, label))); !slices.Equal(decided, want) || !slices.Equal(others, []string{"by hand", "another"}) {
+		t.Errorf("decided %q, others %q", decided, others)
+	}
+	if tags := lb.ExtraTags(nil); tags != nil {
+		t.Errorf("none make %q", tags)
+	}
+	most := make([]string, 16)
+	for i := range most {
+		most[i] = strings.Repeat("y", i+1)
+	}
+	if tags := lb.ExtraTags(most); len(tags) != 17 || len(tags[16]) > lb.MaxLength {
+		t.Errorf("got %q", tags)
 	}
 }
 

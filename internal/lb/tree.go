@@ -60,11 +60,16 @@ type Tree struct {
 	ProjectID   string `json:"projectID,omitempty"`
 	Description string `json:"description,omitempty"`
 	// Provider is the Octavia provider that the class asks for; "" omits the field on create.
-	Provider         string      `json:"provider,omitempty"`
-	FlavorID         string      `json:"flavorID,omitempty"`
-	AvailabilityZone string      `json:"availabilityZone,omitempty"`
-	VIP              VIP         `json:"vip"`
-	FloatingIP       *FloatingIP `json:"floatingIP,omitempty"`
+	Provider         string `json:"provider,omitempty"`
+	FlavorID         string `json:"flavorID,omitempty"`
+	AvailabilityZone string `json:"availabilityZone,omitempty"`
+	VIP              VIP    `json:"vip"`
+	// AdditionalVIPs are sorted by subnet. Immutable after create.
+	AdditionalVIPs []VIP `json:"additionalVIPs,omitempty"`
+	// VIPSecurityGroupIDs are on the VIP port in place of the group that Octavia makes; sorted. Octavia takes them only while no listener
+	// has AllowedCIDRs.
+	VIPSecurityGroupIDs []string    `json:"vipSecurityGroupIDs,omitempty"`
+	FloatingIP          *FloatingIP `json:"floatingIP,omitempty"`
 	// Asked is the floating IP of the project with the address that is asked for, when that is not FloatingIP; observed only.
 	Asked *FloatingIP `json:"asked,omitempty"`
 	// Spare are further floating IPs of ours that are free, such as one that was asked for and is not any more; observed only.
@@ -129,6 +134,13 @@ const (
 	TerminatedHTTPS Protocol = "TERMINATED_HTTPS"
 )
 
+// Timeouts of listeners that stand for 0, in milliseconds.
+const (
+	StandardTimeoutClientData    = 50000
+	StandardTimeoutMemberConnect = 5000
+	StandardTimeoutMemberData    = 50000
+)
+
 // Listener is one port. Protocol and Port are immutable after create.
 type Listener struct {
 	Meta     `json:",inline"`
@@ -140,9 +152,10 @@ type Listener struct {
 	AllowedCIDRs []string `json:"allowedCIDRs,omitempty"`
 	// InsertHeaders are Octavia's insert_headers, such as X-Forwarded-For: "true".
 	InsertHeaders map[string]string `json:"insertHeaders,omitempty"`
-	// ConnectionLimit 0 leaves Octavia's default (-1, unlimited).
+	// ConnectionLimit 0 is none.
 	ConnectionLimit int `json:"connectionLimit,omitempty"`
-	// Timeouts in milliseconds; 0 leaves Octavia's default.
+	// Timeouts in milliseconds; 0 is what Octavia has as its default unless an operator changes it (50 s, 5 s, 50 s), and is said in so many
+	// words, so that what somebody else has set is found.
 	TimeoutClientData    int          `json:"timeoutClientData,omitempty"`
 	TimeoutMemberConnect int          `json:"timeoutMemberConnect,omitempty"`
 	TimeoutMemberData    int          `json:"timeoutMemberData,omitempty"`

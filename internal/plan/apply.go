@@ -128,8 +128,16 @@ func applyLoadBalancer(tree *lb.Tree, s Step) error {
 		}
 		return createTree(tree, s)
 	case Update:
-		if err := known(s, "admin_state_up", "tags"); err != nil {
+		if err := known(s, "admin_state_up", "tags", "vip_sg_ids"); err != nil {
 			return err
+		}
+		if slices.Contains(s.Fields, "vip_sg_ids") {
+			tree.VIPSecurityGroupIDs = s.Tree.VIPSecurityGroupIDs
+			for i := range tree.Listeners {
+				if err := clientsLimited(tree, &tree.Listeners[i]); err != nil {
+					return err
+				}
+			}
 		}
 		if slices.Contains(s.Fields, "admin_state_up") {
 			tree.Disabled = s.Tree.Disabled
@@ -214,6 +222,9 @@ func applyListener(tree *lb.Tree, s Step) error {
 		if err := secretsExist(tree, l); err != nil {
 			return err
 		}
+		if err := clientsLimited(tree, l); err != nil {
+			return err
+		}
 		return poolExists(tree, l.DefaultPool)
 	})
 }
@@ -242,9 +253,20 @@ func createListener(tree *lb.Tree, s Step, at int) error {
 	if err := secretsExist(tree, &made); err != nil {
 		return err
 	}
+	if err := clientsLimited(tree, &made); err != nil {
+		return err
+	}
 	made.ID, made.Key = newID(made.ID, s.Ref.Key), s.Ref.Key
 	tree.Listeners = append(slices.Clone(tree.Listeners), made)
 	slices.SortStableFunc(tree.Listeners, func(a, b lb.Listener) int { return a.Port - b.Port })
+	return nil
+}
+
+// clientsLimited refuses two ways at once to say who may connect.
+func clientsLimited(tree *lb.Tree, l *lb.Listener) error {
+	if len(tree.VIPSecurityGroupIDs) > 0 && len(l.AllowedCIDRs) > 0 {
+		return fmt.Errorf("allowed_cidrs are not taken while the VIP has security groups of its own")
+	}
 	return nil
 }
 

@@ -45,6 +45,7 @@ func (p *planner) change() {
 		p.floatingIP()
 	}
 	p.createSecrets()
+	p.withdrawSecurityGroups()
 	c := &change{planner: p, book: newRuleBook(), without: shortcuts{
 		reuse:    map[*lb.Policy]bool{},
 		enable:   map[*lb.Pool]bool{},
@@ -72,6 +73,16 @@ func (p *planner) change() {
 	}
 }
 
+// withdrawSecurityGroups gives the VIP back to the group that Octavia makes, when that is wanted. It comes first: Octavia takes allowed_cidrs only
+// then.
+func (p *planner) withdrawSecurityGroups() {
+	if len(p.want.VIPSecurityGroupIDs) > 0 || len(p.have.VIPSecurityGroupIDs) == 0 {
+		return
+	}
+	p.add(Step{Verb: Update, Kind: lb.KindLoadBalancer, Ref: loadBalancerRef(p.have), Tree: &lb.Tree{Meta: p.have.Meta, Owner: p.have.Owner},
+		Fields: []string{"vip_sg_ids"}, Reason: notAsWanted})
+}
+
 func (p *planner) updateLoadBalancer() {
 	after := lb.Tree{Meta: p.have.Meta, Owner: p.have.Owner}
 	var fields []string
@@ -79,9 +90,17 @@ func (p *planner) updateLoadBalancer() {
 		after.Disabled = p.want.Disabled
 		fields = append(fields, "admin_state_up")
 	}
-	if !slices.Equal(lb.OnlyInfrastructureTags(p.have.Tags), lb.OnlyInfrastructureTags(p.want.Tags)) {
-		after.Tags = p.want.Tags
+	had, others := lb.SplitTags(p.have.Tags)
+	if decided, _ := lb.SplitTags(p.want.Tags); !slices.Equal(had, decided) {
+		// An update replaces all tags. What others have added stays.
+		after.Tags = slices.Concat(p.want.Tags, others)
+		slices.Sort(after.Tags)
+		after.Tags = slices.Compact(after.Tags)
 		fields = append(fields, "tags")
+	}
+	if len(p.want.VIPSecurityGroupIDs) > 0 && !sameSet(p.have.VIPSecurityGroupIDs, p.want.VIPSecurityGroupIDs) {
+		after.VIPSecurityGroupIDs = p.want.VIPSecurityGroupIDs
+		fields = append(fields, "vip_sg_ids")
 	}
 	if len(fields) > 0 {
 		p.add(Step{Verb: Update, Kind: lb.KindLoadBalancer, Ref: loadBalancerRef(p.have), Tree: &after, Fields: fields, Reason: notAsWanted})

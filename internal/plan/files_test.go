@@ -61,6 +61,9 @@ func runStory(t *testing.T, file string) {
 	observe(t, have, parseTree(t, old))
 	p := New(want, have)
 	gotPlan := printed(p)
+	for _, k := range KeptBy(want, have) {
+		gotPlan += fmt.Sprintf("  = the %s %q is kept, not %q\n", k.What, k.Have, k.Want)
+	}
 	if *update {
 		if err := os.WriteFile(file, []byte(story+"plan:"+gotPlan), 0o600); err != nil {
 			t.Fatal(err)
@@ -150,6 +153,16 @@ func parseLoadBalancer(t *testing.T, tree *lb.Tree, fields []string) {
 			tree.VIP.SubnetID = value
 		case "flavor":
 			tree.FlavorID = value
+		case "groups":
+			tree.VIPSecurityGroupIDs = strings.Split(value, ",")
+		case "more":
+			for _, id := range strings.Split(value, ",") {
+				tree.AdditionalVIPs = append(tree.AdditionalVIPs, lb.VIP{SubnetID: id})
+			}
+		case "extra":
+			tree.Tags = append(tree.Tags, lb.ExtraTags(strings.Split(value, ","))...)
+		case "tag":
+			tree.Tags = append(tree.Tags, value)
 		default:
 			t.Fatalf("unknown %q", f)
 		}
@@ -173,8 +186,14 @@ func parseListener(t *testing.T, fields []string) lb.Listener {
 			l.TLS.ClientCA = value
 		case "cidr":
 			l.AllowedCIDRs = append(l.AllowedCIDRs, value)
+		case "limit":
+			l.ConnectionLimit = number(t, value)
 		case "timeout":
 			l.TimeoutClientData = number(t, value)
+		case "connect":
+			l.TimeoutMemberConnect = number(t, value)
+		case "data":
+			l.TimeoutMemberData = number(t, value)
 		default:
 			t.Fatalf("unknown %q", f)
 		}

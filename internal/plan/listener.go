@@ -92,8 +92,7 @@ func (c *change) updateListener(s *side) {
 	c.add(Step{Verb: Update, Kind: lb.KindListener, Ref: s.ref(), Fields: fields, ListenerTo: &after, Reason: notAsWanted})
 }
 
-// listenerFields names what differs. A number that is zero in want is not ours: Octavia's default, which the operator
-// sets, may stand there.
+// listenerFields names what differs.
 func (c *change) listenerFields(want, have *lb.Listener) []string {
 	var wantTLS, haveTLS lb.ListenerTLS
 	if want.TLS != nil {
@@ -112,7 +111,7 @@ func (c *change) listenerFields(want, have *lb.Listener) []string {
 		{"alpn_protocols", len(wantTLS.ALPN) > 0 && !slices.Equal(wantTLS.ALPN, haveTLS.ALPN)},
 		{"client_authentication", (wantTLS.ClientCA == "") != (haveTLS.ClientCA == "")},
 		{"client_ca_tls_container_ref", wantTLS.ClientCA != haveTLS.ClientCA},
-		{"connection_limit", want.ConnectionLimit != 0 && want.ConnectionLimit != have.ConnectionLimit},
+		{"connection_limit", want.ConnectionLimit != have.ConnectionLimit},
 		{"default_pool_id", c.defaultDiffers(want, have)},
 		{"default_tls_container_ref", wantTLS.Default != haveTLS.Default},
 		{"hsts_include_subdomains", wantTLS.HSTS.Header() != haveTLS.HSTS.Header()},
@@ -120,9 +119,9 @@ func (c *change) listenerFields(want, have *lb.Listener) []string {
 		{"hsts_preload", wantTLS.HSTS.Header() != haveTLS.HSTS.Header()},
 		{"insert_headers", !maps.Equal(want.InsertHeaders, have.InsertHeaders)},
 		{"sni_container_refs", !sameSet(wantTLS.SNI, haveTLS.SNI)},
-		{"timeout_client_data", want.TimeoutClientData != 0 && want.TimeoutClientData != have.TimeoutClientData},
-		{"timeout_member_connect", want.TimeoutMemberConnect != 0 && want.TimeoutMemberConnect != have.TimeoutMemberConnect},
-		{"timeout_member_data", want.TimeoutMemberData != 0 && want.TimeoutMemberData != have.TimeoutMemberData},
+		{"timeout_client_data", want.TimeoutClientData != have.TimeoutClientData},
+		{"timeout_member_connect", want.TimeoutMemberConnect != have.TimeoutMemberConnect},
+		{"timeout_member_data", want.TimeoutMemberData != have.TimeoutMemberData},
 		{"tls_ciphers", wantTLS.Ciphers != "" && wantTLS.Ciphers != haveTLS.Ciphers},
 		{"tls_versions", len(wantTLS.Versions) > 0 && !sameSet(wantTLS.Versions, haveTLS.Versions)},
 	} {

@@ -2,6 +2,8 @@ package plan
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 )
@@ -55,20 +57,54 @@ func (p *planner) remove() {
 	}
 }
 
-// immutable reports what only another load balancer could fulfil. That would be another address, so it is not ours to
-// decide.
+// immutable reports what only another load balancer could fulfil and what a Gateway asks for itself.
 func (p *planner) immutable() {
-	for _, f := range []struct{ name, want, have string }{
-		{"VIP subnet", p.want.VIP.SubnetID, p.have.VIP.SubnetID},
-		{"VIP network", p.want.VIP.NetworkID, p.have.VIP.NetworkID},
-		{"VIP address", p.want.VIP.Address, p.have.VIP.Address},
-		{"provider", p.want.Provider, p.have.Provider},
-		{"flavor", p.want.FlavorID, p.have.FlavorID},
-		{"availability zone", p.want.AvailabilityZone, p.have.AvailabilityZone},
+	if want, have := p.want.VIP.Address, p.have.VIP.Address; want != "" && have != "" && want != have {
+		p.conflict(Conflict{Kind: lb.KindLoadBalancer, Key: loadBalancerRef(p.have).Key, ID: p.have.ID, Reason: fmt.Sprintf(
+			"the VIP address of a load balancer cannot change from %s to %s: delete the Gateway and create it again", have, want)})
+	}
+}
+
+// Kept is what a load balancer has otherwise than it would be made today, and keeps, since Octavia cannot change it. Another load
+// balancer would be another address, so it is not ours to decide.
+type Kept struct {
+	// What is the VIP subnet, the flavor and so on.
+	What string `json:"what"`
+	// Have is what it has, and Want what a new one would get; "" is none, or what Octavia chooses.
+	Have string `json:"have"`
+	Want string `json:"want"`
+}
+
+// KeptBy compares what cannot change. What nothing is asked for is not compared when Octavia has chosen it.
+func KeptBy(want, have *lb.Tree) []Kept {
+	if want.Empty() || have.Empty() {
+		return nil
+	}
+	var kept []Kept
+	for _, k := range []struct {
+		Kept
+		// chosen says that Octavia chooses where nothing is asked for.
+		chosen bool
+	}{
+		{Kept{"VIP network", have.VIP.NetworkID, want.VIP.NetworkID}, true},
+		{Kept{"VIP subnet", have.VIP.SubnetID, want.VIP.SubnetID}, true},
+		{Kept{"additional VIP subnets", subnetsOf(have.AdditionalVIPs), subnetsOf(want.AdditionalVIPs)}, false},
+		{Kept{"provider", have.Provider, want.Provider}, true},
+		{Kept{"flavor", have.FlavorID, want.FlavorID}, true},
+		{Kept{"availability zone", have.AvailabilityZone, want.AvailabilityZone}, true},
 	} {
-		if f.want != "" && f.have != "" && f.want != f.have {
-			p.conflict(Conflict{Kind: lb.KindLoadBalancer, Key: loadBalancerRef(p.have).Key, ID: p.have.ID, Reason: fmt.Sprintf(
-				"the %s of a load balancer cannot change from %s to %s: delete the Gateway and create it again", f.name, f.have, f.want)})
+		if k.Have != k.Want && (k.Want != "" || !k.chosen) {
+			kept = append(kept, k.Kept)
 		}
 	}
+	return kept
+}
+
+func subnetsOf(vips []lb.VIP) string {
+	var ids []string
+	for _, v := range vips {
+		ids = append(ids, v.SubnetID)
+	}
+	slices.Sort(ids)
+	return strings.Join(ids, ", ")
 }

@@ -29,6 +29,10 @@ type Input struct {
 	// Have is what was observed last in this pass; nil when the cloud could not be read, which is not the same as Empty.
 	Have    *lb.Tree
 	Outcome Outcome
+	// Kept are sentences about what the load balancer keeps though something else is asked for, since Octavia cannot change it.
+	Kept []string
+	// Fault says why the parameters of the class cannot be used any more, while what there is goes on; "" when they can.
+	Fault string
 }
 
 // Statuses are the statuses that a Gateway, its ListenerSets and its routes shall have. The conditions have no lastTransitionTime: whoever
@@ -327,7 +331,7 @@ func programmed(in Input, accepted Condition, addresses []string, listeners []gw
 	reason := func(otherwise gwv1.GatewayConditionReason) gwv1.GatewayConditionReason {
 		return gwv1.GatewayConditionReason(cmp.Or(o.Reason, string(otherwise)))
 	}
-	ready := "The load balancer serves on " + strings.Join(addresses, ", ") + "."
+	ready := strings.Join(append([]string{"The load balancer serves on " + strings.Join(addresses, ", ") + "."}, in.notes()...), " ")
 
 	if !in.Gateway.DeletionTimestamp.IsZero() {
 		return gatewayNotProgrammed(reason(unreadReason(o.Kind)), "The Gateway is being deleted: "+o.sentence())
@@ -371,6 +375,26 @@ func programmed(in Input, accepted Condition, addresses []string, listeners []gw
 // unread says that the cloud could not be read, or only that somebody changes the load balancer: what is below it is not read then.
 func unread(in Input) bool {
 	return in.Have == nil || in.Have.ProvisioningStatus == lb.PendingUpdate && len(in.Have.Listeners) == 0 && len(in.Have.Pools) == 0
+}
+
+// notes are what there is to say about a Gateway that works.
+func (in Input) notes() []string {
+	notes := slices.Clone(in.Kept)
+	if in.Fault != "" {
+		notes = append(notes, "It is kept as it was made, and its routes are followed, though the parameters of its class cannot be used any more: "+in.Fault)
+	}
+	return notes
+}
+
+// Keeps says what a load balancer keeps: what, the one that it has, and the one that is asked for; "" is none.
+func Keeps(what, have, want string) string {
+	or := func(s string) string {
+		if s == "" {
+			return "none"
+		}
+		return s
+	}
+	return fmt.Sprintf("It keeps its %s (%s) though the class asks for another (%s): Octavia cannot change that, a new Gateway gets it.", what, or(have), or(want))
 }
 
 func unreadReason(kind OutcomeKind) gwv1.GatewayConditionReason {
