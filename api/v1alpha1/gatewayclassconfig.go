@@ -155,6 +155,13 @@ type OpenStackGatewayClassConfigSpec struct {
 	// +optional
 	BackendSecurity *BackendSecurity `json:"backendSecurity,omitempty"`
 
+	// GatewayOverrides are the fields of this configuration that an OpenStackGatewayConfig may set, which a Gateway names in
+	// spec.infrastructure.parametersRef. Without it: none.
+	// +kubebuilder:validation:MaxItems=10
+	// +listType=set
+	// +optional
+	GatewayOverrides []GatewayOverride `json:"gatewayOverrides,omitempty"`
+
 	// ExtraTags are tags that each load balancer gets beside those of the controller, such as a cost centre.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=16

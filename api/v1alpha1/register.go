@@ -14,6 +14,7 @@ var GroupVersion = schema.GroupVersion{Group: api.Domain, Version: "v1alpha1"}
 // AddToScheme registers the types of this package.
 func AddToScheme(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &OpenStackGatewayClassConfig{}, &OpenStackGatewayClassConfigList{},
+		&OpenStackGatewayConfig{}, &OpenStackGatewayConfigList{},
 		&OpenStackBackendPolicy{}, &OpenStackBackendPolicyList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil

@@ -46,9 +46,6 @@ func Gateway(s Snapshot) Result {
 	c.backends = newBackends(in, c.policies)
 	var refused, unusable *status.Condition
 	c.addresses, refused, unusable = in.addresses()
-	if i := s.Gateway.Spec.Infrastructure; i != nil && i.ParametersRef != nil {
-		refused = new(status.GatewayUnsupportedParametersRef())
-	}
 	c.responder = newResponder(in, c.backends)
 	c.pools = newPools(c.responder)
 	own, sets := in.listeners(), in.listenerSets()

@@ -83,7 +83,7 @@ func (r *GatewayReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	if parameters != nil {
 		p.status.Verdicts = []status.Verdict{{
 			Object:     status.Object{Kind: status.KindGateway, Namespace: p.key.Namespace, Name: p.key.Name, Generation: snapshot.Gateway.Generation},
-			Conditions: []status.Condition{status.GatewayInvalidParameters(parameters.Message)},
+			Conditions: []status.Condition{status.GatewayInvalidParameters(parameters.Class, parameters.Message)},
 		}}
 		p.outcome = outcome{Outcome: status.Outcome{Kind: status.OperatorFault, Message: parameters.Message}, after: pauseOperator, backoff: true}
 		return r.finish(ctx, p)

@@ -196,7 +196,7 @@ func (l *loop) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 	}
 	in := status.Input{Controller: l.reader.Controller, Gateway: s.Gateway, ListenerSets: s.ListenerSets}
 	if parameters != nil {
-		in.Verdicts = []status.Verdict{{Object: status.Object{Kind: status.KindGateway}, Conditions: []status.Condition{status.GatewayInvalidParameters(parameters.Message)}}}
+		in.Verdicts = []status.Verdict{{Object: status.Object{Kind: status.KindGateway}, Conditions: []status.Condition{status.GatewayInvalidParameters("openstack", parameters.Message)}}}
 		in.Outcome = status.Outcome{Kind: status.UserFault, Message: parameters.Message}
 	} else {
 		result := compile.Gateway(s)

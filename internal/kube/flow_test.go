@@ -455,7 +455,7 @@ func TestServedKinds_ofAnOlderInstallation(t *testing.T) {
 	})
 	d := discovery.NewDiscoveryClientForConfigOrDie(admin)
 	var missing *MissingKindsError
-	if _, err = ServedKinds(d); !errors.As(err, &missing) || len(missing.Kinds) != 5 {
+	if _, err = ServedKinds(d); !errors.As(err, &missing) || len(missing.Kinds) != 6 {
 		t.Fatalf("got %v", err)
 	}
 

@@ -23,6 +23,7 @@ const (
 	byGrantNamespace = "byGrantNamespace"
 	byClass          = "byClass"
 	byConfig         = "byConfig"
+	byGatewayConfig  = "byGatewayConfig"
 	bySecret         = "bySecret"
 	byConfigMap      = "byConfigMap"
 )
@@ -47,6 +48,12 @@ func indexes(controller string, served Served) []index {
 		}},
 		{&gwv1.Gateway{}, byClass, func(o client.Object) []string {
 			return []string{string(o.(*gwv1.Gateway).Spec.GatewayClassName)}
+		}},
+		{&gwv1.Gateway{}, byGatewayConfig, func(o client.Object) []string {
+			if key, ok := gatewayConfigOf(o.(*gwv1.Gateway)); ok {
+				return []string{key.String()}
+			}
+			return nil
 		}},
 		{&gwv1.Gateway{}, bySecret, func(o client.Object) []string {
 			return names(secretsOfGateway(o.(*gwv1.Gateway)))

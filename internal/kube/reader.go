@@ -38,14 +38,18 @@ type Reader struct {
 	Debounce time.Duration
 }
 
-// ParametersError says that the parametersRef of a class does not lead to a usable configuration. It is the class author's
-// fault, not a failed read: for GatewayClass and Gateway statuses.
+// ParametersError says that a parametersRef does not lead to a usable configuration. It is its author's fault, not a failed read: for
+// GatewayClass and Gateway statuses.
 type ParametersError struct {
+	// Class is the class whose parametersRef it is; "" when it is the Gateway's own.
 	Class   string
 	Message string
 }
 
 func (e *ParametersError) Error() string {
+	if e.Class == "" {
+		return e.Message
+	}
 	return fmt.Sprintf("GatewayClass %s: %s", e.Class, e.Message)
 }
 
@@ -65,6 +69,9 @@ func (r *Reader) Snapshot(ctx context.Context, key types.NamespacedName) (compil
 		return s, nil
 	}
 	if s.Config, err = r.Parameters(ctx, s.Class); err != nil {
+		return s, err
+	}
+	if err := r.override(ctx, &s); err != nil {
 		return s, err
 	}
 	if err := r.responder(ctx, &s); err != nil {

@@ -8,9 +8,10 @@ import (
 )
 
 const (
-	kindGateway     = "Gateway"
-	kindListenerSet = "ListenerSet"
-	kindClassConfig = "OpenStackGatewayClassConfig"
+	kindGateway       = "Gateway"
+	kindListenerSet   = "ListenerSet"
+	kindClassConfig   = "OpenStackGatewayClassConfig"
+	kindGatewayConfig = "OpenStackGatewayConfig"
 
 	kindBackendPolicy    = "OpenStackBackendPolicy"
 	kindBackendTLSPolicy = "BackendTLSPolicy"
@@ -131,6 +132,15 @@ func configOf(class *gwv1.GatewayClass) (name string, ok bool) {
 		return "", false
 	}
 	return ref.Name, true
+}
+
+// gatewayConfigOf is the OpenStackGatewayConfig that a Gateway names; ok is false when it names none or something else.
+func gatewayConfigOf(gw *gwv1.Gateway) (key types.NamespacedName, ok bool) {
+	if gw.Spec.Infrastructure == nil || gw.Spec.Infrastructure.ParametersRef == nil {
+		return key, false
+	}
+	ref := gw.Spec.Infrastructure.ParametersRef
+	return types.NamespacedName{Namespace: gw.Namespace, Name: ref.Name}, ref.Group == gwv1.Group(api.Domain) && ref.Kind == kindGatewayConfig
 }
 
 // foreignNamespaces are the namespaces of keys other than own.

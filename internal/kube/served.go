@@ -75,7 +75,7 @@ func ServedKinds(d discovery.DiscoveryInterface) (Served, error) {
 			missing = append(missing, kind+"."+gwv1.GroupVersion.String())
 		}
 	}
-	for _, kind := range []string{kindClassConfig, kindBackendPolicy} {
+	for _, kind := range []string{kindClassConfig, kindGatewayConfig, kindBackendPolicy} {
 		if !slices.Contains(own, kind) {
 			missing = append(missing, kind+"."+v1alpha1.GroupVersion.String())
 		}

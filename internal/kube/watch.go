@@ -84,6 +84,7 @@ func (r *Reader) watches() []watch {
 		{object: &gwv1.Gateway{}, matters: changed(gatewayChanged), gateways: r.ofGateway},
 		{object: &gwv1.GatewayClass{}, matters: changed(generationChanged), gateways: r.ofClass},
 		{object: &v1alpha1.OpenStackGatewayClassConfig{}, matters: changed(generationChanged), gateways: r.ofConfig},
+		{object: &v1alpha1.OpenStackGatewayConfig{}, matters: changed(generationChanged), gateways: r.ofGatewayConfig},
 		{object: &gwv1.HTTPRoute{}, matters: changed(routeChanged(r.Controller)), gateways: r.ofRoute},
 		{object: &corev1.Service{}, matters: changed(serviceChanged), gateways: r.ofService},
 		{object: &discoveryv1.EndpointSlice{}, matters: changed(sliceChanged), gateways: r.ofSlice, bursts: true},
@@ -272,6 +273,10 @@ func (r *Reader) ofConfig(ctx context.Context, o client.Object) ([]types.Namespa
 		return nil, err
 	}
 	return r.ofClasses(ctx, classes)
+}
+
+func (r *Reader) ofGatewayConfig(ctx context.Context, o client.Object) ([]types.NamespacedName, error) {
+	return r.ofMatchingGateways(ctx, client.MatchingFields{byGatewayConfig: client.ObjectKeyFromObject(o).String()})
 }
 
 func (r *Reader) ofClasses(ctx context.Context, classes []string) ([]types.NamespacedName, error) {

@@ -324,7 +324,7 @@ func TestFor_withoutCompileKeepsListenersAndRoutes(t *testing.T) {
 	if got, want := brief(s.Gateway.Conditions), "Programmed=False/NoResources"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	in.Verdicts = []Verdict{{Object: object(KindGateway, "edge", 3), Conditions: []Condition{GatewayInvalidParameters("no subnet")}}}
+	in.Verdicts = []Verdict{{Object: object(KindGateway, "edge", 3), Conditions: []Condition{GatewayInvalidParameters("openstack", "no subnet")}}}
 	if got, want := brief(For(in).Gateway.Conditions), "Accepted=False/InvalidParameters Programmed=False/Invalid"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}

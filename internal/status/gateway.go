@@ -24,10 +24,13 @@ func GatewayListenersNotValid(refused []string, valid int) Condition {
 		fmt.Sprintf("Refused, see their conditions: listener %s. %s", strings.Join(refused, ", "), rest))
 }
 
-// GatewayInvalidParameters is for Gateways whose class has no usable configuration.
-func GatewayInvalidParameters(message string) Condition {
-	return condition(gwv1.GatewayConditionAccepted, metav1.ConditionFalse, gwv1.GatewayReasonInvalidParameters,
-		"The parameters of the GatewayClass cannot be used: "+message)
+// GatewayInvalidParameters is for Gateways whose class has no usable configuration, or, without a class, that name none themselves.
+func GatewayInvalidParameters(class, message string) Condition {
+	whose := "The parameters of the Gateway"
+	if class != "" {
+		whose = "The parameters of the GatewayClass"
+	}
+	return condition(gwv1.GatewayConditionAccepted, metav1.ConditionFalse, gwv1.GatewayReasonInvalidParameters, whose+" cannot be used: "+message)
 }
 
 // GatewayUnsupportedAddress is for spec.addresses that Octavia cannot give.
