@@ -40,11 +40,14 @@ func TestSnapshot_takesFromAGatewayWhatItsClassLeavesToIt(t *testing.T) {
 		"something else allowed": {class: func(s *v1alpha1.OpenStackGatewayClassConfigSpec) {
 			s.GatewayOverrides = []v1alpha1.GatewayOverride{v1alpha1.OverrideFlavor}
 		}, spec: cidrs, says: "it allows flavor"},
-		"another kind":      {kind: "ConfigMap", says: "must have group gateway-api-openstack.dev and kind OpenStackGatewayConfig"},
-		"another group":     {group: "example.com", says: "must have group"},
-		"not there":         {lies: "elsewhere", says: "does not exist in namespace infra"},
-		"no floating IPs":   {class: allowAll, spec: v1alpha1.OpenStackGatewayConfigSpec{FloatingIPMode: v1alpha1.FloatingIPAllocate}, says: "has no floatingNetwork"},
-		"groups and ranges": {class: func(s *v1alpha1.OpenStackGatewayClassConfigSpec) { allowAll(s); s.VIPSecurityGroups = []v1alpha1.Selector{{Name: "x"}} }, spec: cidrs, says: "does not take both"},
+		"another kind":    {kind: "ConfigMap", says: "must have group gateway-api-openstack.dev and kind OpenStackGatewayConfig"},
+		"another group":   {group: "example.com", says: "must have group"},
+		"not there":       {lies: "elsewhere", says: "does not exist in namespace infra"},
+		"no floating IPs": {class: allowAll, spec: v1alpha1.OpenStackGatewayConfigSpec{FloatingIPMode: v1alpha1.FloatingIPAllocate}, says: "has no floatingNetwork"},
+		"groups and ranges": {class: func(s *v1alpha1.OpenStackGatewayClassConfigSpec) {
+			allowAll(s)
+			s.VIPSecurityGroups = []v1alpha1.Selector{{Name: "x"}}
+		}, spec: cidrs, says: "does not take both"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
