@@ -29,7 +29,7 @@ type gap struct {
 var (
 	noRewriting = &reason{octavia, "Nothing of a request or response can be rewritten",
 		"An L7 policy has the actions REJECT, REDIRECT_TO_URL, REDIRECT_PREFIX and REDIRECT_TO_POOL only. A listener's insert_headers sets a fixed list of " +
-			"X-Forwarded and X-SSL headers for all of its requests; the template (combined_listeners/templates/macros.j2) writes http-request set-header and add-header for these and nothing else."}
+			"X-Forwarded and X-SSL headers for all of its requests, and its HSTS settings one header of the responses: the template (combined_listeners/templates/macros.j2) writes option forwardfor, http-request set-header and http-response set-header for these, and no other of HAProxy's directives that change a message."}
 	noMirror = &reason{octavia, "A request goes to one pool",
 		"The template writes one use_backend for a policy. There is no action that sends a copy, and HAProxy would need an SPOE filter for it, which the template does not have."}
 	noMethod = &reason{octavia, "Rules do not see the method",

@@ -30,7 +30,10 @@ func claimedTimeouts() config.TimeoutConfig {
 // suite's minute for each would only be waited out.
 func unclaimedTimeouts() config.TimeoutConfig {
 	t := claimedTimeouts()
-	for _, d := range []*time.Duration{&t.HTTPRouteMustHaveCondition, &t.HTTPRouteMustNotHaveParents, &t.RouteMustHaveParents, &t.MaxTimeToConsistency, &t.DefaultTestTimeout} {
+	// Some wait for a condition of a Gateway that never comes: the suite's own time, in which a load balancer boots.
+	t.GatewayMustHaveCondition = config.DefaultTimeoutConfig().GatewayMustHaveCondition
+	t.MaxTimeToConsistency = config.DefaultTimeoutConfig().MaxTimeToConsistency
+	for _, d := range []*time.Duration{&t.HTTPRouteMustHaveCondition, &t.HTTPRouteMustNotHaveParents, &t.RouteMustHaveParents, &t.DefaultTestTimeout} {
 		*d = 20 * time.Second
 	}
 	return t
