@@ -72,6 +72,9 @@ func Gateway(s Snapshot) Result {
 	default:
 		gateway.Conditions = []status.Condition{acceptance(own, sets)}
 	}
+	if resolved := c.tls.clientCertificate(); resolved != nil {
+		gateway.Conditions = append(gateway.Conditions, *resolved)
+	}
 	for _, set := range sets {
 		if set.attached() && state == parentAccepted {
 			gateway.AttachedListenerSets++

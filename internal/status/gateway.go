@@ -43,6 +43,23 @@ func GatewayAddressNotUsable(message string) Condition {
 	return gatewayNotProgrammed(gwv1.GatewayReasonAddressNotUsable, message)
 }
 
+// GatewayInvalidClientCertificateRef says what is wrong with tls.backend.clientCertificateRef.
+func GatewayInvalidClientCertificateRef(why string) Condition {
+	return condition(gwv1.GatewayConditionResolvedRefs, metav1.ConditionFalse, gwv1.GatewayReasonInvalidClientCertificateRef, asSentence(why))
+}
+
+// GatewayRefNotPermitted says which reference of the Gateway itself no grant allows.
+func GatewayRefNotPermitted(why string) Condition {
+	return condition(gwv1.GatewayConditionResolvedRefs, metav1.ConditionFalse, gwv1.GatewayReasonRefNotPermitted, asSentence(why))
+}
+
+// GatewayClientCertificateUnused is for a certificate for backends that is fine, and is shown to none.
+func GatewayClientCertificateUnused() Condition {
+	return condition(gwv1.GatewayConditionResolvedRefs, metav1.ConditionTrue, gwv1.GatewayReasonResolvedRefs,
+		"The Secret of tls.backend.clientCertificateRef can be used, but is shown to no backend: it belongs to BackendTLSPolicies, which Octavia cannot "+
+			"honour. Use an OpenStackBackendPolicy with tls.")
+}
+
 func gatewayProgrammed(message string) Condition {
 	return condition(gwv1.GatewayConditionProgrammed, metav1.ConditionTrue, gwv1.GatewayReasonProgrammed, message)
 }
