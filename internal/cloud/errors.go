@@ -264,8 +264,8 @@ func meaning(svc service, method string, status int, fault string) (Class, Reaso
 		if has("quota") {
 			return quotaMet(name, fault)
 		}
-		return OperatorFault, ReasonPermission, fmt.Sprintf("%s forbids this to the controller's credentials (403): they need the role %s in the project, "+
-			"or what this cloud's policies ask for instead", name, svc.role())
+		return OperatorFault, ReasonPermission, fmt.Sprintf("%s forbids this to the controller's credentials (403): they need %s in the project, "+
+			"or what this cloud's policies ask for instead", name, svc.roles())
 	case http.StatusNotFound:
 		if has("is not reachable from subnet") {
 			return OperatorFault, ReasonUnsupported, "no router connects the VIP subnet with the floating network"

@@ -799,7 +799,7 @@ func TestDo_namesTheQuotaAndItsLimit(t *testing.T) {
 func TestDo_namesTheRoleThatIsMissing(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ service, path, says string }{
-		{sim.Octavia, "^/loadbalancers$", "create load balancer gw_blue_infra_edge: Octavia forbids this to the controller's credentials (403): they need the role load-balancer_member"},
+		{sim.Octavia, "^/loadbalancers$", "create load balancer gw_blue_infra_edge: Octavia forbids this to the controller's credentials (403): they need the roles load-balancer_member and member"},
 		{sim.Neutron, "^/floatingips$", "create floating IP: Neutron forbids this to the controller's credentials (403): they need the role member"},
 	} {
 		g := newGround(t, sim.Options{}, Options{})

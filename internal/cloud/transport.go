@@ -62,15 +62,15 @@ func (s service) title() string {
 	return string(s)
 }
 
-// role is what the default policies of a service ask for.
-func (s service) role() string {
+// roles are what the default policies of a service ask for.
+func (s service) roles() string {
 	switch s {
 	case octavia:
-		return "load-balancer_member"
+		return "the roles load-balancer_member and member"
 	case barbican:
-		return "creator"
+		return "the role creator"
 	}
-	return "member"
+	return "the role member"
 }
 
 // callInfo travels in the request's context for the transport.
