@@ -33,6 +33,16 @@ func (h hostname) wildcard() bool { return strings.HasPrefix(string(h), "*.") }
 
 func (h hostname) exact() bool { return h != "" && !h.wildcard() }
 
+// HostMatches says whether the hostname of a listener ("" for any) takes a host, and how specific it is: of several listeners of a port, the
+// one with the greatest number has the host.
+func HostMatches(pattern, host string) (specificity int, ok bool) {
+	p, valid := parseHostname(pattern)
+	if pattern == "" {
+		return 0, true
+	}
+	return p.class(), valid && p.covers(hostname(strings.ToLower(host)))
+}
+
 // parent is the next wider hostname: "*.test" of "a.test" and of "*.a.test"; "" when there is none but any.
 func (h hostname) parent() hostname {
 	_, rest, found := strings.Cut(strings.TrimPrefix(string(h), "*."), ".")

@@ -473,9 +473,9 @@ func (g *GatewayTree) node(rules bool) *node {
 	if b := g.LoadBalancer; b != nil {
 		line := say("load balancer %s", b.Name)
 		if g.Wanted {
-			line = line.and(yellow, " as wanted, not in the cloud")
-			if g.Unseen != "" {
-				line = say("load balancer %s", b.Name).and(yellow, " as wanted")
+			line = line.and(yellow, " as wanted")
+			if g.Unseen == "" && g.Status != rendered {
+				line = line.and(yellow, ", not in the cloud")
 			}
 		}
 		line = statuses(line, b.ProvisioningStatus, b.OperatingStatus)
