@@ -66,7 +66,7 @@ func (c *Client) Apply(ctx context.Context, have *lb.Tree, steps []plan.Step, sl
 			return p, errored("load balancer", have.ID)
 		}
 		if err := c.Do(ctx, have, s); err != nil {
-			return p, err
+			return p, blame(err, have, steps[i:])
 		}
 		p.Done, p.Remaining = i+1, len(steps)-i-1
 		bare = bare || s.Kind == lb.KindLoadBalancer && s.Verb == plan.Create && c.singly.Load()

@@ -85,6 +85,9 @@ type Error struct {
 	// secrets are the ids of Barbican secrets that a refusal names, ciphers and version what it says is prohibited.
 	secrets, ciphers []string
 	version          string
+	// refused and sure are what Refused returns.
+	refused []string
+	sure    bool
 
 	// ended is the context's error when that is why the call ended.
 	ended error
@@ -125,6 +128,15 @@ func ReasonOf(err error) Reason {
 	var e *Error
 	if errors.As(err, &e) {
 		return e.Reason
+	}
+	return ""
+}
+
+// MessageOf returns what the cloud said in our words, without what was tried.
+func MessageOf(err error) string {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Message
 	}
 	return ""
 }

@@ -273,6 +273,7 @@ func (c *Client) observeContent(ctx context.Context, t, want *lb.Tree) error {
 		places = append(places, f)
 		return f
 	}
+	withSecrets := c.mayHaveSecrets(ctx, want, nil, t) // before anybody changes t
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(c.opts.Parallel)
 	for i := range t.Listeners {
@@ -310,7 +311,7 @@ func (c *Client) observeContent(ctx context.Context, t, want *lb.Tree) error {
 	}
 	g.Go(func() error { return c.observeAddresses(ctx, t, want) })
 	var secretsErr error
-	if c.mayHaveSecrets(ctx, want, nil, t) {
+	if withSecrets {
 		g.Go(func() error {
 			// Not an error of the group: the rest is of use without it.
 			t.Secrets, secretsErr = c.ownSecrets(ctx, t.Owner)

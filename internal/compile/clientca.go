@@ -49,7 +49,7 @@ func (t *terminator) clientCA(port gwv1.PortNumber, listeners []*listener) (ca *
 		problems = append(problems, status.ListenerInvalidCACertificateRef(fmt.Sprintf("the CA certificates have more than %d bytes, which Barbican does not take", maxSecretBytes)))
 	}
 	if len(problems) == 0 && len(ca.Certificates) > 0 {
-		return ca, true
+		return ca, t.caTaken(port, ca, listeners)
 	}
 	if len(problems) == 0 {
 		problems = append(problems, status.ListenerInvalidCACertificateRef("no CA certificate is named"))
@@ -61,6 +61,51 @@ func (t *terminator) clientCA(port gwv1.PortNumber, listeners []*listener) (ca *
 		}
 	}
 	return nil, false
+}
+
+// caTaken says whether the CA certificates can be had. A port keeps the ones that it has while the cloud does not take others; one that has none is
+// closed.
+func (t *terminator) caTaken(port gwv1.PortNumber, ca *lb.ClientCA, listeners []*listener) bool {
+	key := lb.ClientCAKey(ca)
+	r, refused := t.in.Refusals.Secrets[key]
+	if !refused {
+		return true
+	}
+	old := t.servingCA(port)
+	if r.Stored {
+		t.want(lb.Secret{Key: key, ClientCA: ca})
+	}
+	why := "the CA certificates of tls.frontend: " + r.Why
+	for _, l := range listeners {
+		l.cloudRefusal = why
+		if old != "" {
+			l.programmed = status.ListenerRefusedByCloud(why, status.ServedAsBefore)
+			continue
+		}
+		l.programmed = status.ListenerRefusedByCloud(why, status.NotServed)
+		l.notProgrammed = "the cloud does not take the CA certificates for clients"
+	}
+	return old != ""
+}
+
+// servingCA is the key of the CA certificates that a port has, "" for none.
+func (t *terminator) servingCA(port gwv1.PortNumber) string {
+	for _, key := range t.in.Refusals.Unclaimed[int(port)] {
+		if lb.IsClientCAKey(key) {
+			return key
+		}
+	}
+	return ""
+}
+
+// clientCASecret wants the CA certificates for a port and returns their key; that of the ones which the port has while the cloud does not take them.
+func (t *terminator) clientCASecret(port gwv1.PortNumber, ca *lb.ClientCA) string {
+	key := lb.ClientCAKey(ca)
+	if _, refused := t.in.Refusals.Secrets[key]; refused {
+		key, ca = t.servingCA(port), nil
+	}
+	t.want(lb.Secret{Key: key, ClientCA: ca})
+	return key
 }
 
 // validation is what the Gateway says about client certificates on a port.

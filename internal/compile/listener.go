@@ -32,6 +32,9 @@ type listener struct {
 	tls          *gwv1.ListenerTLSConfig
 	certificates []*certificate
 	options      tlsOptions
+	// cloudRefusal says which of the certificates the cloud does not take, "" when it takes all; programmed is the condition about it.
+	cloudRefusal string
+	programmed   status.Condition
 	// overlapping is its OverlappingTLSConfig condition, if it has one.
 	overlapping status.Condition
 	attached    int32
@@ -46,6 +49,9 @@ func (l *listener) label() string {
 }
 
 func (l *listener) served() bool { return l.notProgrammed == "" }
+
+// valid says whether nothing is wrong with the listener itself. One whose certificate the cloud does not take is not served, and valid.
+func (l *listener) valid() bool { return l.served() || l.cloudRefusal != "" && l.programmed.Type != "" }
 
 func (l *listener) scheme() string {
 	if l.protocol == gwv1.HTTPSProtocolType {
@@ -217,7 +223,10 @@ func (l *listener) verdict() status.Verdict {
 	if l.overlapping.Type != "" {
 		v.Conditions = append(v.Conditions, l.overlapping)
 	}
-	if !l.served() {
+	switch {
+	case l.programmed.Type != "":
+		v.Conditions = append(v.Conditions, l.programmed)
+	case !l.served():
 		v.Conditions = append(v.Conditions, status.ListenerNotProgrammed(l.reason, l.notProgrammed))
 	}
 	return v

@@ -74,7 +74,7 @@ func (s *listenerSet) owner() status.Object {
 
 // attached says whether the set counts as attached to the Gateway: it is allowed and has a listener that is served.
 func (s *listenerSet) attached() bool {
-	return s.allowed && slices.ContainsFunc(s.listeners, (*listener).served)
+	return s.allowed && slices.ContainsFunc(s.listeners, (*listener).valid)
 }
 
 // verdicts are those of the set and of its listeners.
@@ -111,7 +111,7 @@ const (
 func refusedListeners(all []*listener) []string {
 	var names []string
 	for _, l := range all {
-		if !l.served() {
+		if !l.valid() {
 			names = append(names, string(l.name))
 		}
 	}

@@ -40,6 +40,8 @@ type Snapshot struct {
 	// BackendPolicies and BackendTLSPolicies are those for the Services, and those with a status entry for the Gateway.
 	BackendPolicies    []*v1alpha1.OpenStackBackendPolicy
 	BackendTLSPolicies []*gwv1.BackendTLSPolicy
+	// Refusals are what the cloud did not take of what it was asked for before.
+	Refusals Refusals
 	// RedirectsFixed says that the responder's ports for redirects cannot get another meaning than they have.
 	RedirectsFixed bool
 	// Now is when the snapshot was taken, to tell expired certificates; zero tells none.

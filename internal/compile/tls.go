@@ -63,7 +63,11 @@ func terminate(in *input, owner lb.Owner, listeners []*listener) *terminator {
 	for port, same := range byPort {
 		// Whose options count does not depend on Secrets: one that comes late changes nothing for others.
 		same = slices.DeleteFunc(agree(same), func(l *listener) bool { return !resolved[l] })
-		if same = slices.DeleteFunc(same, unservable); len(same) > 0 {
+		same = slices.DeleteFunc(same, unservable)
+		for _, l := range same {
+			t.refused(l)
+		}
+		if len(same) > 0 {
 			t.port(port, same)
 		}
 	}
@@ -87,23 +91,35 @@ func (t *terminator) port(port gwv1.PortNumber, listeners []*listener) {
 	if !ok {
 		return
 	}
-	listeners, byDefault := distinguishable(listeners)
-	if byDefault == nil {
+	listeners, kept := t.settleRefusals(port, listeners)
+	// What is kept has names that are not known: it takes no part in the choice.
+	waiting := slices.DeleteFunc(slices.Clone(listeners), func(l *listener) bool { return len(l.certificates) > 0 })
+	listeners, byDefault := distinguishable(slices.DeleteFunc(slices.Clone(listeners), func(l *listener) bool { return len(l.certificates) == 0 }))
+	listeners = append(listeners, waiting...)
+	if len(listeners) == 0 {
 		return
 	}
 	markOverlaps(listeners)
-	tls := &lb.ListenerTLS{Default: byDefault.key, Versions: listeners[0].options.versions, ALPN: listeners[0].options.alpn,
+	tls := &lb.ListenerTLS{Versions: listeners[0].options.versions, ALPN: listeners[0].options.alpn,
 		Ciphers: strings.Join(listeners[0].options.ciphers, ":"), HSTS: listeners[0].options.hsts}
+	if byDefault != nil {
+		tls.Default = byDefault.key
+	}
+	if len(kept) > 0 && byDefault == nil {
+		tls.Default = kept[0]
+	}
 	for _, c := range certificatesOf(listeners) {
 		t.want(lb.Secret{Key: c.key, Certificate: &c.Certificate})
-		if c != byDefault && c.key != byDefault.key {
-			tls.SNI = append(tls.SNI, c.key)
-		}
+		tls.SNI = append(tls.SNI, c.key)
 	}
+	for _, key := range kept {
+		t.want(lb.Secret{Key: key})
+		tls.SNI = append(tls.SNI, key)
+	}
+	tls.SNI = slices.DeleteFunc(tls.SNI, func(key string) bool { return key == tls.Default })
 	slices.Sort(tls.SNI)
 	if ca != nil {
-		tls.ClientCA = lb.ClientCAKey(ca)
-		t.want(lb.Secret{Key: tls.ClientCA, ClientCA: ca})
+		tls.ClientCA = t.clientCASecret(port, ca)
 	}
 	t.ports[port] = tls
 }

@@ -11,11 +11,31 @@ import (
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/plan"
 )
 
+// refersToSecrets says whether Octavia needs Barbican for changes of a load balancer. Without it such a change leaves the load balancer
+// PENDING_UPDATE for good (seen with Octavia 16.0.0 and members), or takes the HTTPS listener out of HAProxy's configuration.
+func refersToSecrets(have *lb.Tree) bool {
+	for i := range have.Listeners {
+		if len(have.Listeners[i].TLS.Secrets()) > 0 {
+			return true
+		}
+	}
+	for i := range have.Pools {
+		if len(have.Pools[i].TLS.Secrets()) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
 // goOnWithoutCertificates does all of a plan that needs no new certificate when the cloud refuses one, such as when Octavia may not read
-// Barbican, and when Barbican does not answer: HTTP listeners go on, HTTPS listeners keep what they have. The pass ends with the cause; the next one tries again, with the secrets
-// that are stored already.
+// Barbican, and when Barbican does not answer: HTTP listeners go on, HTTPS listeners keep what they have. A load balancer that has certificates is left
+// alone while Barbican does not answer. The pass ends with the cause; the next one tries again, with the secrets that are stored already.
 func (r *GatewayReconciler) goOnWithoutCertificates(ctx context.Context, p *pass, want, have *lb.Tree, cause error) *lb.Tree {
 	p.outcome = outcomeOf(cause)
+	if cloud.ClassOf(cause) == cloud.Retry && refersToSecrets(have) {
+		p.outcome.Message += " Nothing is changed until then: Octavia reads the certificates of a load balancer again with each of its changes."
+		return have
+	}
 	rest := plan.New(plan.WithoutCertificates(want, have), have)
 	if len(rest.Steps) == 0 {
 		return have

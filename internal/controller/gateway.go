@@ -35,6 +35,7 @@ type GatewayReconciler struct {
 	Slice time.Duration
 
 	memory    settled
+	refusals  refusals
 	redirects redirects
 	accounts  accounts
 }
@@ -49,6 +50,16 @@ type pass struct {
 	changed bool
 	// read is when the whole tree was last read from the cloud.
 	read time.Time
+	// have is what the cloud has after a step that it refused: the pass need not look again.
+	have *lb.Tree
+	// held are secrets that wait for the others to be taken, so that it shows which of them the cloud refuses.
+	held map[string]bool
+	// refused are the secrets that the cloud has just refused; unsure says that it is not all of them.
+	refused []string
+	unsure  bool
+	why     string
+	// prohibitions counts what was learned of an administrator's prohibitions in this pass.
+	prohibitions int
 	// drift says that what is wanted is what the cloud had: any difference now is somebody else's work.
 	drift bool
 }
@@ -97,52 +108,72 @@ func (r *GatewayReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 // program compiles the Gateway and brings its load balancer there. What goes wrong in the cloud is an outcome; the error is
 // Kubernetes'.
 func (r *GatewayReconciler) program(ctx context.Context, p *pass) error {
+	for {
+		again, err := r.attempt(ctx, p)
+		if err != nil || !again {
+			return err
+		}
+	}
+}
+
+// attempt is program once. Again says that the cloud refused something, that all of the rest is to be done now, or that what was held back
+// has its turn.
+func (r *GatewayReconciler) attempt(ctx context.Context, p *pass) (again bool, err error) {
 	facts, err := r.Cloud.Facts(ctx, FactsRequest(p.snapshot.Config))
 	if err != nil {
 		p.outcome = outcomeOf(err)
-		return nil
+		return false, nil
 	}
 	p.snapshot.Facts, p.snapshot.Now = facts, r.Clock.Now()
+	p.snapshot.Refusals = r.refusals.inForce(p.key, p.snapshot.Gateway.UID, p.held, p.snapshot.Now)
 	compiled := compile.Gateway(p.snapshot)
 	p.status.Compiled, p.status.Verdicts, p.status.Want = true, compiled.Verdicts, compiled.Tree
 	if compiled.Hold {
 		r.usesNothing(p)
 		// A change of the Gateway or of what it refers to is an event; the resync is for what is not watched.
 		p.outcome = outcome{Outcome: status.Outcome{Kind: status.UserFault}, after: r.Resync}
-		return nil
+		return false, nil
 	}
 	want := &compiled.Tree
 	id, err := digestOf(want)
 	if err != nil {
-		return err
+		return false, err
 	}
 	if known, ok := r.memory.get(p.key, p.snapshot.Gateway.UID, id, r.Clock.Now()); ok && reserved(p.snapshot, compiled) {
 		p.status.Have, p.outcome = &known.have, programmedUntil(known.until.Sub(r.Clock.Now()))
-		return nil
+		return false, nil
 	}
 	switch err := r.reserve(ctx, p, compiled); {
 	case apierrors.IsForbidden(err):
 		// Only the redirects that need a port of their own are refused then.
 		ctrl.LoggerFrom(ctx).Info("the ports of the responder are what they are", "cause", err.Error())
 		p.snapshot.RedirectsFixed = true
-		return r.program(ctx, p)
+		return true, nil
 	case err != nil:
-		return err
+		return false, err
 	}
 	if err := r.Writer.AddFinalizer(ctx, p.snapshot.Gateway, r.finalizer()); err != nil {
-		return client.IgnoreNotFound(err)
+		return false, client.IgnoreNotFound(err)
 	}
 	p.drift = r.memory.wished(p.key, p.snapshot.Gateway.UID, id)
 	have, done := r.converge(ctx, p, want, func() bool { return r.superseded(ctx, p, id) })
 	if !done {
 		r.memory.doubt(p.key)
-		return nil
+		return r.refuse(p), nil
+	}
+	if len(p.held) > 0 {
+		p.held, p.have = nil, nil
+		return true, nil
 	}
 	resync := jitter(r.Resync, p.snapshot.Gateway.UID)
+	r.refusals.settle(p.key, p.snapshot.Gateway.UID, want, r.Clock.Now())
+	if wait, ok := r.refusals.next(p.key, r.Clock.Now()); ok {
+		resync = min(resync, wait)
+	}
 	r.memory.put(p.key, settledGateway{uid: p.snapshot.Gateway.UID, want: id, until: r.Clock.Now().Add(resync), have: *have, read: p.read})
 	p.outcome = programmedUntil(resync)
 	r.uses(ctx, p, compiled)
-	return nil
+	return false, nil
 }
 
 // converge takes as many steps from what the cloud has towards want as fit into the slice. Done says that nothing is left;
@@ -180,7 +211,16 @@ func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree
 		log.Info("planning", "step", fmt.Sprintf("%s %s %s", s.Verb, s.Kind, s.Ref.Key), "reason", s.Reason)
 	}
 	progress, err := r.Cloud.Apply(ctx, have, todo.Steps, r.Slice, superseded)
+	refused, sure := cloud.Refused(err)
 	switch {
+	case len(refused) > 0 && !want.Empty() && r.newlyRefused(p, refused):
+		p.have, p.refused, p.unsure, p.why, p.outcome = have, refused, !sure, cloud.MessageOf(err), outcomeOf(err)
+		return have, false
+	case cloud.ReasonOf(err) == cloud.ReasonProhibited && p.prohibitions < maxProhibitions:
+		// The facts know it now, and compile heeds it.
+		p.prohibitions++
+		p.have, p.outcome = have, outcomeOf(err)
+		return have, false
 	case cloud.OfCertificates(err) && !want.Empty():
 		return r.goOnWithoutCertificates(ctx, p, want, have, err), false
 	case err != nil:
@@ -210,6 +250,10 @@ func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree
 // observe reads what the cloud has. After a pass that ended while Octavia was at work on our own last step, it waits for that step
 // within the slice instead: what the cloud has then is known. wait is the time to the next look at a PENDING load balancer.
 func (r *GatewayReconciler) observe(ctx context.Context, p *pass, want *lb.Tree) (have *lb.Tree, wait time.Duration, err error) {
+	if have = p.have; have != nil {
+		p.have = nil
+		return have, 0, nil
+	}
 	if known, ok := r.memory.take(p.key, p.snapshot.Gateway.UID, r.Clock.Now()); ok {
 		p.read = known.read
 		progress, err := r.Cloud.Resume(ctx, known.have, known.since, r.Slice)
@@ -239,7 +283,7 @@ func (r *GatewayReconciler) superseded(ctx context.Context, p *pass, working dig
 	if err != nil || !r.Reader.Selects(s.Class) || !s.Gateway.DeletionTimestamp.IsZero() {
 		return true
 	}
-	s.Facts, s.Now, s.RedirectsFixed = p.snapshot.Facts, p.snapshot.Now, p.snapshot.RedirectsFixed
+	s.Facts, s.Now, s.RedirectsFixed, s.Refusals = p.snapshot.Facts, p.snapshot.Now, p.snapshot.RedirectsFixed, p.snapshot.Refusals
 	latest := compile.Gateway(s)
 	id, err := digestOf(&latest.Tree)
 	return err != nil || id != working
@@ -278,6 +322,7 @@ func (r *GatewayReconciler) release(ctx context.Context, key types.NamespacedNam
 		return err
 	}
 	r.memory.forget(key)
+	r.refusals.forget(key)
 	r.accounts.drop(key)
 	r.disuse(key)
 	snapshot, err := r.Reader.Snapshot(ctx, key)

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -92,7 +93,7 @@ func (e *Events) transitions(object client.Object, changed []transition) {
 	for _, t := range changed {
 		note := t.to.Message
 		if t.listener != "" {
-			if t.to.Type == string(gwv1.ListenerConditionProgrammed) {
+			if t.to.Type == string(gwv1.ListenerConditionProgrammed) && (t.to.Reason != string(gwv1.ListenerReasonInvalid) || toldElsewhere(t.listener, changed)) {
 				// The Gateway's condition, or another one of the listener, says it.
 				continue
 			}
@@ -114,6 +115,14 @@ func (e *Events) transitions(object client.Object, changed []transition) {
 			e.Normal(object, t.to.Reason, "Report"+t.to.Type, note)
 		}
 	}
+}
+
+// toldElsewhere says whether another condition of a listener has become bad too, which Programmed only repeats.
+func toldElsewhere(listener string, changed []transition) bool {
+	return slices.ContainsFunc(changed, func(t transition) bool {
+		return t.listener == listener && (t.to.Type == string(gwv1.ListenerConditionAccepted) || t.to.Type == string(gwv1.ListenerConditionResolvedRefs)) &&
+			t.to.Status == metav1.ConditionFalse
+	})
 }
 
 func shorten(note string) string {

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"strings"
 )
 
 // Secret is one Barbican secret. Its payload never changes after it was stored, so its Key is made of the content: another
@@ -55,6 +56,12 @@ func CertificateKey(c *Certificate) string {
 
 // ClientCAKey is the content address of a set of CA certificates.
 func ClientCAKey(c *ClientCA) string { return clientCAKeyPrefix + contentAddress(c.Certificates) }
+
+// IsCertificateKey says whether a key is a CertificateKey.
+func IsCertificateKey(key string) bool { return strings.HasPrefix(key, certificateKeyPrefix) }
+
+// IsClientCAKey says whether a key is a ClientCAKey.
+func IsClientCAKey(key string) bool { return strings.HasPrefix(key, clientCAKeyPrefix) }
 
 // contentAddress is 96 bits of a hash over all parts, each with its length.
 func contentAddress(parts [][]byte) string {

@@ -551,6 +551,9 @@ func (c *Cloud) loadCertificate(ref string) (*certificate, error) {
 			return nil, certError([]string{ref})
 		}
 		key, leaf, more, err := pkcs12.DecodeChain(s.payload, "")
+		if err == nil && slices.ContainsFunc(leaf.DNSNames, func(n string) bool { return slices.Contains(c.opts.UnreadableNames, n) }) {
+			err = errors.New("error parsing asn1 value")
+		}
 		if err != nil {
 			return nil, refuse(400, "The PKCS12 bundle is unreadable. Please check the PKCS12 bundle validity. In addition, make sure it does not require a pass phrase. Error: %v", err)
 		}

@@ -35,6 +35,9 @@ type Options struct {
 	BrokenCreate bool
 	// ChooseAddress lets projects choose the address of a floating IP, which Neutron's default policy leaves to administrators.
 	ChooseAddress bool
+	// UnreadableNames are names of certificates that Octavia's library cannot
+	// parse, though everybody else can.
+	UnreadableNames []string
 	// ProhibitedCiphers and MinimumTLSVersion are settings of the administrator
 	// for TLS, tls_cipher_prohibit_list and minimum_tls_version.
 	ProhibitedCiphers []string

@@ -356,6 +356,8 @@ func programmed(in Input, accepted Condition, addresses []string, listeners []gw
 	switch o.Kind {
 	case Programmed, Pending, Retry:
 		switch {
+		case o.Kind == Programmed && noneProgrammed(in, listeners):
+			return gatewayNotProgrammed(reason(gwv1.GatewayReasonInvalid), "No listener is served: see their Programmed conditions.")
 		case o.Kind != Programmed && !serving(in, listeners):
 			return gatewayNotProgrammed(reason(gwv1.GatewayReasonPending), o.sentence())
 		case len(addresses) == 0:
@@ -395,6 +397,18 @@ func Keeps(what, have, want string) string {
 		return s
 	}
 	return fmt.Sprintf("It keeps its %s (%s) though the class asks for another (%s): Octavia cannot change that, a new Gateway gets it.", what, or(have), or(want))
+}
+
+// noneProgrammed says that the Gateway has listeners, and all of them say why they are not served.
+func noneProgrammed(in Input, listeners []gwv1.ListenerStatus) bool {
+	for _, l := range listeners {
+		for _, c := range l.Conditions {
+			if c.Type == string(gwv1.ListenerConditionProgrammed) && c.Status == metav1.ConditionTrue {
+				return false
+			}
+		}
+	}
+	return len(listeners) > 0 && len(in.ListenerSets) == 0 && len(in.Want.Listeners) == 0
 }
 
 func unreadReason(kind OutcomeKind) gwv1.GatewayConditionReason {

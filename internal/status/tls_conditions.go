@@ -51,6 +51,23 @@ func ListenerNoKeyManager() Condition {
 		"HTTPS needs Barbican, and the service catalog of this cloud has no key manager: use HTTP or ask the cloud's operator.")
 }
 
+// Serving says what a listener serves whose certificate the cloud does not take.
+type Serving string
+
+// The degrees of serving.
+const (
+	NotServed      Serving = "The listener is not served until then."
+	ServedAsBefore Serving = "Until then the listener is served with what it had before."
+	ServedPartly   Serving = "Until then the listener is served with its other certificate."
+)
+
+// ListenerRefusedByCloud says that Barbican or Octavia does not take what a listener needs, although nothing is wrong with it as far as can be seen
+// from here.
+func ListenerRefusedByCloud(why string, serving Serving) Condition {
+	return condition(gwv1.ListenerConditionProgrammed, metav1.ConditionFalse, gwv1.ListenerReasonInvalid,
+		"The cloud does not take "+why+". It is tried again, less and less often. "+string(serving))
+}
+
 // ListenerCertificateConfused refuses a listener because HAProxy could not tell its certificate from that of another one.
 func ListenerCertificateConfused(host, other string) Condition {
 	return condition(gwv1.ListenerConditionAccepted, metav1.ConditionFalse, gwv1.ListenerReasonUnsupportedValue,
