@@ -329,6 +329,11 @@ type answer struct {
 	Node     string              `json:"node"`
 	Path     string              `json:"path"`
 	Headers  map[string][]string `json:"headers"`
+	TLS      struct {
+		ServerName string `json:"serverName"`
+		Protocol   string `json:"protocol"`
+		Client     string `json:"client"`
+	} `json:"tls"`
 }
 
 func (a answer) String() string {

@@ -7,10 +7,15 @@
 // POD_NAMESPACE, NODE_NAME and TEXT are shown as they are. A request with
 // ?status=503 is answered with that status, with ?sleep=2s after that time
 // (at most a minute).
+//
+// With TLS_CERTIFICATE and TLS_KEY, both PEM, it answers on TLS_PORT (8443)
+// over TLS too, asks for a certificate of the client and shows what it got,
+// whoever issued it.
 package main
 
 import (
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -37,7 +42,17 @@ type answer struct {
 	Host      string              `json:"host"`
 	Headers   map[string][]string `json:"headers"`
 	Client    string              `json:"client"`
+	TLS       *secured            `json:"tls,omitempty"`
 	Local     string              `json:"local"`
+}
+
+// secured is what is known of a request that came over TLS.
+type secured struct {
+	ServerName string `json:"serverName"`
+	Version    string `json:"version"`
+	Protocol   string `json:"protocol"`
+	// Client is the common name in the certificate of the client.
+	Client string `json:"client,omitempty"`
 }
 
 // server answers as one Pod.
@@ -73,8 +88,20 @@ func run() error {
 		return err
 	}
 	srv := &http.Server{Handler: s, ReadHeaderTimeout: 10 * time.Second}
-	failed := make(chan error, 1)
+	failed := make(chan error, 2)
 	go func() { failed <- srv.Serve(l) }()
+	if text := env("TLS_CERTIFICATE", ""); text != "" {
+		own, err := tls.X509KeyPair([]byte(text), []byte(env("TLS_KEY", "")))
+		if err != nil {
+			return fmt.Errorf("TLS_CERTIFICATE and TLS_KEY: %w", err)
+		}
+		secure, err := listen.Listen(ctx, "tcp", ":"+env("TLS_PORT", "8443"))
+		if err != nil {
+			return err
+		}
+		srv.TLSConfig = &tls.Config{Certificates: []tls.Certificate{own}, ClientAuth: tls.RequestClientCert}
+		go func() { failed <- srv.ServeTLS(secure, "", "") }()
+	}
 	log.Printf("%s/%s on %s listens on %s", s.namespace, s.pod, s.node, l.Addr())
 	select {
 	case err := <-failed:
@@ -127,6 +154,12 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	a := answer{Pod: s.pod, Namespace: s.namespace, Node: s.node, Text: s.text, Method: r.Method, Path: r.URL.Path, Query: r.URL.RawQuery, Host: r.Host, Headers: r.Header, Client: r.RemoteAddr}
 	if l, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok {
 		a.Local = l.String()
+	}
+	if c := r.TLS; c != nil {
+		a.TLS = &secured{ServerName: c.ServerName, Version: tls.VersionName(c.Version), Protocol: c.NegotiatedProtocol}
+		if len(c.PeerCertificates) > 0 {
+			a.TLS.Client = c.PeerCertificates[0].Subject.CommonName
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("X-Echo-Pod", s.pod)

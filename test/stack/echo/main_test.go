@@ -52,3 +52,27 @@ func TestServer_isUnhealthyWhileDraining(t *testing.T) {
 		}
 	}
 }
+
+func TestServer_tellsWhatItSawOverTLS(t *testing.T) {
+	t.Parallel()
+	srv := httptest.NewTLSServer(&server{})
+	defer srv.Close()
+	client := srv.Client()
+	client.Transport.(*http.Transport).TLSClientConfig.ServerName = "example.com"
+	req, err := http.NewRequest(http.MethodGet, srv.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	var a answer
+	if err := json.NewDecoder(res.Body).Decode(&a); err != nil {
+		t.Fatal(err)
+	}
+	if a.TLS == nil || a.TLS.ServerName != "example.com" || a.TLS.Version != "TLS 1.3" || a.TLS.Client != "" {
+		t.Errorf("got %+v", a.TLS)
+	}
+}
