@@ -141,6 +141,12 @@ func rule(r object) string {
 
 func (s State) pool(parent *Node, p object) {
 	text := fmt.Sprintf("pool %s %s %s", p.str("name"), p.str("protocol"), p.str("lb_algorithm"))
+	if p["tls_enabled"] == true {
+		text += " over TLS"
+		if p.str("ca_tls_container_ref") == "" {
+			text += " without verification"
+		}
+	}
 	for _, h := range s.all("healthmonitors", func(o object) bool { return o.refers("pools", p.str("id")) }) {
 		text += fmt.Sprintf(", %s check every %d s%s", h.str("type"), h.num("delay"), state(h))
 	}

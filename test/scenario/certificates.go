@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
 	"math/big"
@@ -56,6 +57,32 @@ func certificate(ctx context.Context, w *world, c *command) (string, error) {
 		},
 	})
 	return "secret/" + namespace + "/" + name + " " + verb, err
+}
+
+// authority makes or renews a ConfigMap with a new CA under ca.crt.
+func authority(ctx context.Context, w *world, c *command) (string, error) {
+	namespace, name, ok := strings.Cut(c.arg(0), "/")
+	if !ok {
+		return "", fmt.Errorf("authority: %q is not NAMESPACE/NAME", c.arg(0))
+	}
+	signer, err := newKey("")
+	if err != nil {
+		return "", err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: name}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+		NotBefore: w.clock.Now().Add(-time.Hour), NotAfter: w.clock.Now().AddDate(1, 0, 0),
+	}
+	issued, err := x509.CreateCertificate(rand.Reader, template, template, signer.Public(), signer)
+	if err != nil {
+		return "", fmt.Errorf("authority: %w", err)
+	}
+	verb, err := w.kube.put(ctx, &corev1.ConfigMap{
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "ConfigMap"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
+		Data:       map[string]string{"ca.crt": string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: issued}))},
+	})
+	return "configmap/" + namespace + "/" + name + " " + verb, err
 }
 
 func newKey(kind string) (crypto.Signer, error) {

@@ -130,6 +130,7 @@ func init() {
 	commands = map[string]func(context.Context, *world, *command) (string, error){
 		"apply":       apply,
 		"certificate": certificate,
+		"authority":   authority,
 		"edit": func(ctx context.Context, w *world, c *command) (string, error) {
 			patch := c.input + strings.Join(c.args[min(1, len(c.args)):], " ")
 			return w.kube.edit(ctx, c.arg(0), []byte(patch))

@@ -209,7 +209,7 @@ func content(o client.Object) map[string]any {
 	delete(m, "kind")
 	delete(m, "apiVersion")
 	switch o.(type) {
-	case *gwv1.Gateway, *gwv1.GatewayClass, *gwv1.HTTPRoute, *gwv1.ListenerSet:
+	case *gwv1.Gateway, *gwv1.GatewayClass, *gwv1.HTTPRoute, *gwv1.ListenerSet, *v1alpha1.OpenStackBackendPolicy, *gwv1.BackendTLSPolicy:
 		delete(m, "status")
 	}
 	return m
@@ -349,7 +349,7 @@ func (k *cluster) name(o client.Object) string {
 	return strings.ToLower(k.kind(o).Kind) + "/" + name
 }
 
-// status prints what the status of a Gateway, a GatewayClass or an HTTPRoute says.
+// status prints what the status of a Gateway, a GatewayClass, an HTTPRoute or a policy says.
 func (k *cluster) status(ctx context.Context, ref string) (string, error) {
 	o, err := k.find(ctx, ref)
 	if apierrors.IsNotFound(err) {
@@ -368,6 +368,12 @@ func (k *cluster) status(ctx context.Context, ref string) (string, error) {
 				fmt.Fprintf(&b, " (about generation %d of %d)", c.ObservedGeneration, o.GetGeneration())
 			}
 			b.WriteString("\n")
+		}
+	}
+	ancestors := func(s gwv1.PolicyStatus) {
+		for _, a := range s.Ancestors {
+			fmt.Fprintf(&b, "ancestor %s\n", a.AncestorRef.Name)
+			conditions("  ", a.Conditions)
 		}
 	}
 	switch o := o.(type) {
@@ -391,6 +397,10 @@ func (k *cluster) status(ctx context.Context, ref string) (string, error) {
 			fmt.Fprintf(&b, "parent %s\n", name)
 			conditions("  ", p.Conditions)
 		}
+	case *v1alpha1.OpenStackBackendPolicy:
+		ancestors(o.Status)
+	case *gwv1.BackendTLSPolicy:
+		ancestors(o.Status)
 	default:
 		return "", fmt.Errorf("%s has no status that a story can print", ref)
 	}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/sim"
 )
 
@@ -61,7 +62,7 @@ func TestSecrets_areNowhereInWhatARunWrites(t *testing.T) {
 				}
 			}
 		}
-		for _, list := range []client.ObjectList{&gwv1.GatewayList{}, &gwv1.HTTPRouteList{}, &gwv1.GatewayClassList{}} {
+		for _, list := range []client.ObjectList{&gwv1.GatewayList{}, &gwv1.HTTPRouteList{}, &gwv1.GatewayClassList{}, &v1alpha1.OpenStackBackendPolicyList{}} {
 			if err := w.kube.admin.List(ctx, list); err != nil {
 				t.Fatal(err)
 			}
@@ -81,6 +82,7 @@ func TestSecrets_areNowhereInWhatARunWrites(t *testing.T) {
 		"certificate infra/blog names=blog.example.com",
 		"fault PUT ^/listeners status=400 message=Could_not_retrieve_certificate", "reconcile", "tick 10m",
 		"certificate infra/shop names=shop.example.com", "reconcile",
+		"authority shop/ca", "certificate shop/client names=client.example.com", "apply policy.yaml", "reconcile",
 		"status gateway/infra/edge", "events", "tree", "cloud",
 		"restart", "delete gateway/infra/edge", "reconcile", "tick 10m", "events", "cloud",
 	} {
