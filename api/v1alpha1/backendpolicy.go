@@ -132,14 +132,15 @@ type BackendTLS struct {
 	// +optional
 	ClientCertificateRef *SecretName `json:"clientCertificateRef,omitempty"`
 
-	// Versions are the TLS versions to use. The default is TLSv1.2 and TLSv1.3.
+	// Versions are the TLS versions to use. The default is TLSv1.2 and TLSv1.3. It needs Octavia API 2.18.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:MaxItems=2
 	// +optional
 	Versions []TLSVersion `json:"versions,omitempty"`
 
-	// Ciphers are OpenSSL names of cipher suites for TLS up to 1.2. Without them the cloud's defaults are used.
+	// Ciphers are OpenSSL's names of the cipher suites for TLS 1.2. Without them those with forward secrecy are used, and SHA-1 in none.
+	// Suites of TLS 1.3 cannot be chosen. It needs Octavia API 2.15.
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
@@ -148,7 +149,7 @@ type BackendTLS struct {
 }
 
 // TLSVersion is a version of TLS in Octavia's names.
-// +kubebuilder:validation:Enum=TLSv1;TLSv1.1;TLSv1.2;TLSv1.3
+// +kubebuilder:validation:Enum=TLSv1.2;TLSv1.3
 type TLSVersion string
 
 // TLSCipher is the OpenSSL name of a cipher suite, such as ECDHE-RSA-AES256-GCM-SHA384.

@@ -39,23 +39,10 @@ func sameBackendTLS(a, b *backendTLS) bool {
 
 // backendTLS reads what a policy asks for.
 func (p *policies) backendTLS(namespace string, spec *v1alpha1.BackendTLS) (*backendTLS, error) {
-	t := &backendTLS{pool: lb.PoolTLS{Versions: slices.Clone(standardVersions), ALPN: backendALPN}}
-	if len(spec.Versions) > 0 {
-		t.pool.Versions = nil
-		for _, v := range spec.Versions {
-			if !slices.Contains(allowedVersions, string(v)) {
-				return nil, fmt.Errorf("versions must be of %s", strings.Join(allowedVersions, ", "))
-			}
-			t.pool.Versions = append(t.pool.Versions, string(v))
-		}
-		slices.Sort(t.pool.Versions)
-		t.pool.Versions = slices.Compact(t.pool.Versions)
+	t := &backendTLS{}
+	if err := p.addBackendOptions(t, spec); err != nil {
+		return nil, err
 	}
-	ciphers := make([]string, len(spec.Ciphers))
-	for i, c := range spec.Ciphers {
-		ciphers[i] = string(c)
-	}
-	t.pool.Ciphers = strings.Join(ciphers, ":")
 	unverified := spec.Verification == v1alpha1.BackendVerificationNone
 	// Validation of the CRD refuses these; an old CRD may have let them pass.
 	if unverified && len(spec.CACertificateRefs) > 0 {
@@ -86,6 +73,62 @@ func (p *policies) backendTLS(namespace string, spec *v1alpha1.BackendTLS) (*bac
 		t.secrets = append(t.secrets, lb.Secret{Key: c.key, Certificate: &c.Certificate})
 	}
 	return t, nil
+}
+
+// The API versions of Octavia that brought TLS of pools and its attributes.
+const (
+	minorPoolTLS      = 8
+	minorPoolVersions = 18
+	minorPoolALPN     = 24
+)
+
+// addBackendOptions reads versions and ciphers. As for listeners everything is said to Octavia in so many words, and nothing that Octavia
+// would refuse, because that holds up the whole load balancer, or that would stop HAProxy.
+func (p *policies) addBackendOptions(t *backendTLS, spec *v1alpha1.BackendTLS) error {
+	cloud := p.in.Facts
+	switch {
+	case !cloud.Octavia(minorPoolTLS):
+		return fmt.Errorf("it needs version 2.%d of Octavia's API, which this cloud does not have", minorPoolTLS)
+	case len(spec.Versions) > 0 && !cloud.Octavia(minorPoolVersions):
+		return fmt.Errorf("versions need version 2.%d of Octavia's API, which this cloud does not have", minorPoolVersions)
+	case len(spec.Ciphers) > 0 && !cloud.Octavia(minorCiphers):
+		return fmt.Errorf("ciphers need version 2.%d of Octavia's API, which this cloud does not have", minorCiphers)
+	}
+	standard := standardOptions(cloud)
+	if cloud.Octavia(minorPoolVersions) {
+		t.pool.Versions = standard.versions
+	}
+	if cloud.Octavia(minorPoolALPN) {
+		t.pool.ALPN = backendALPN
+	}
+	ciphers := standard.ciphers
+	if len(spec.Versions) > 0 {
+		t.pool.Versions = nil
+		for _, v := range allowedVersions {
+			if slices.Contains(spec.Versions, v1alpha1.TLSVersion(v)) {
+				t.pool.Versions = append(t.pool.Versions, v)
+			}
+		}
+		switch {
+		case len(t.pool.Versions) != len(spec.Versions):
+			return fmt.Errorf("versions must be of %s", strings.Join(allowedVersions, ", "))
+		case t.pool.Versions[0] < cloud.MinimumTLSVersion:
+			return fmt.Errorf("versions has one below %s, which is the least that the administrator of this cloud's Octavia allows", cloud.MinimumTLSVersion)
+		}
+	}
+	if len(spec.Ciphers) > 0 {
+		ciphers = ciphersNamed(func(c cipher) bool { return slices.Contains(spec.Ciphers, v1alpha1.TLSCipher(c.name)) })
+		switch {
+		case len(ciphers) != len(spec.Ciphers):
+			return fmt.Errorf("ciphers must be of %s", strings.Join(ciphersNamed(func(cipher) bool { return true }), ", "))
+		case slices.ContainsFunc(ciphers, func(c string) bool { return slices.Contains(cloud.ProhibitedCiphers, c) }):
+			return errors.New("ciphers has one that the administrator of this cloud's Octavia has prohibited")
+		case !slices.Contains(t.pool.Versions, "TLSv1.2"):
+			return errors.New("ciphers would have no effect: they are those of TLSv1.2, which versions leaves out")
+		}
+	}
+	t.pool.Ciphers = strings.Join(ciphers, ":")
+	return nil
 }
 
 // addCA reads the CAs of members: all of them, or none is used.

@@ -59,10 +59,6 @@ func (p *pools) get(shares []share, settings poolSettings, user string) *pool {
 	found := p.byContent[content.String()]
 	if found == nil {
 		found = &pool{base: strings.Join(names, "+"), shares: shares, settings: settings, user: user}
-		if settings.tls != nil && settings.tls.pool.Ciphers != "" {
-			// A pool that had ciphers of its own never gets Octavia's back, which nobody here knows.
-			found.base += ",ciphers"
-		}
 		p.byContent[content.String()] = found
 	}
 	found.user = min(found.user, user)

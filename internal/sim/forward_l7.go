@@ -447,6 +447,9 @@ func cleanTarget(out *url.URL, in *http.Request) {
 	out.Path, out.RawPath = in.URL.Path, in.URL.RawPath
 }
 
+// tlsVersionNumbers are those that HAProxy serves and asks for: nothing below, whatever a list says.
+var tlsVersionNumbers = map[string]uint16{"TLSv1.2": tls.VersionTLS12, "TLSv1.3": tls.VersionTLS13}
+
 // compileTLS loads the certificates of a listener.
 func (c *Cloud) compileTLS(l *listener, fe *frontend) error {
 	if l.HSTSMaxAge != nil {
@@ -474,10 +477,8 @@ func (c *Cloud) compileTLS(l *listener, fe *frontend) error {
 		certs.list = append(certs.list, tc)
 	}
 	cfg := &tls.Config{GetCertificate: certs.choose, NextProtos: l.ALPNProtocols, MinVersion: tls.VersionTLS13, CipherSuites: []uint16{}}
-	// HAProxy serves nothing below, whatever the list says.
-	versions := map[string]uint16{"TLSv1.2": tls.VersionTLS12, "TLSv1.3": tls.VersionTLS13}
 	for _, v := range l.TLSVersions {
-		if n := versions[v]; n != 0 {
+		if n := tlsVersionNumbers[v]; n != 0 {
 			cfg.MinVersion, cfg.MaxVersion = min(cfg.MinVersion, n), max(cfg.MaxVersion, n)
 		}
 	}

@@ -86,7 +86,12 @@ func (c *Cloud) compileBackend(p *pool, timeout time.Duration) (*backend, error)
 // client's; it is checked only where there is one. Without a CA nothing is
 // verified, and a monitor of type HTTPS switches verification off as well.
 func (c *Cloud) backendTLS(p *pool, tr *http.Transport) error {
-	base := &tls.Config{InsecureSkipVerify: true}
+	base := &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS13}
+	for _, v := range p.TLSVersions {
+		if n := tlsVersionNumbers[v]; n != 0 {
+			base.MinVersion, base.MaxVersion = min(base.MinVersion, n), max(base.MaxVersion, n)
+		}
+	}
 	verify := p.CATLSContainerRef != nil && (p.monitor == nil || p.monitor.Type != "HTTPS" || !p.monitor.AdminStateUp)
 	if verify {
 		s := c.secretByRef(*p.CATLSContainerRef)

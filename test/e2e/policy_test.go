@@ -29,11 +29,14 @@ func (g *ground) secureEcho(namespace, name string, replicas int32, certificate 
 	g.echo(namespace, name, replicas, func(s *corev1.Service) {
 		s.Spec.Ports = []corev1.ServicePort{{Name: "https", Port: 443, TargetPort: intstr.FromInt32(3443)}}
 	})
+	// Who serves it wants the leaf first, and needs nothing else.
+	text := string(certificate.Data[corev1.TLSCertKey])
+	text = text[strings.LastIndex(text, "-----BEGIN"):]
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	update(g, d, func(d *appsv1.Deployment) {
 		c := &d.Spec.Template.Spec.Containers[0]
 		c.Env = append(c.Env, corev1.EnvVar{Name: "TLS_PORT", Value: "3443"},
-			corev1.EnvVar{Name: "TLS_CERTIFICATE", Value: string(certificate.Data[corev1.TLSCertKey])},
+			corev1.EnvVar{Name: "TLS_CERTIFICATE", Value: text},
 			corev1.EnvVar{Name: "TLS_KEY", Value: string(certificate.Data[corev1.TLSPrivateKeyKey])})
 	})
 	g.eventually(2*time.Minute, "the new Pods are ready", func() error {
