@@ -376,6 +376,10 @@ func (g *graph) build(a attrs) error {
 }
 
 func (g *graph) pool(a attrs) (*pool, error) {
+	if a.flag("tls_enabled") && !a.set("tls_ciphers") {
+		// Elsewhere they have a default.
+		return nil, refuse(500, "'tls_ciphers'")
+	}
 	p, err := g.c.newPool(g.lb, a)
 	if err != nil {
 		return nil, err

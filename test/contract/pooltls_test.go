@@ -54,9 +54,22 @@ func TestDataPlane_speaksTLSToMembers(t *testing.T) {
 	right, wrong, client, front := ca(site), ca(stranger), c.secret(binary("contract-own", own.pkcs12)), c.secret(binary("contract-front", newPair(t, "front.example").pkcs12))
 	p := pool("a", c.tlsBackend("a", site))
 	p["tls_enabled"], p["ca_tls_container_ref"], p["tls_container_ref"], p["tls_versions"], p["alpn_protocols"] = true, right, client, l{"TLSv1.2"}, l{"http/1.1"}
-	// A fully-populated create breaks without ciphers; everywhere else they have a default.
+	// A fully-populated create breaks without ciphers, and leaves its port; everywhere else they have a default.
+	ports := func() map[string]bool {
+		ids := map[string]bool{}
+		for _, p := range list(c.must(200, "GET", "/network/ports?device_owner=Octavia", nil), "ports") {
+			ids[str(p, "id")] = true
+		}
+		return ids
+	}
+	before := ports()
 	c.refused(500, "'tls_ciphers'", "POST", "/lb/loadbalancers", o{"loadbalancer": o{"name": "contract-pool-tls", "vip_subnet_id": c.subnet, "pools": l{p},
 		"listeners": l{o{"name": "plain", "protocol": "HTTP", "protocol_port": 8080, "default_pool": o{"name": "a"}}}}})
+	for port := range ports() {
+		if !before[port] {
+			c.must(204, "DELETE", "/network/ports/"+port, nil)
+		}
+	}
 	p["tls_ciphers"] = "ECDHE-ECDSA-AES256-GCM-SHA384"
 	lb := c.create(o{"name": "contract-pool-tls", "pools": l{p}, "listeners": l{
 		o{"name": "plain", "protocol": "HTTP", "protocol_port": 8080, "default_pool": o{"name": "a"}},
