@@ -1,8 +1,12 @@
 package inspect_test
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"context"
+	"errors"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +17,7 @@ import (
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/inspect"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/sim"
+	"github.com/gateway-api-openstack/gateway-api-openstack/test/scenario"
 )
 
 // asProgram makes the test binary be kubectl-octavia, for tests that send signals.
@@ -207,6 +212,81 @@ func TestRun_coloursOnlyWhatIsAskedFor(t *testing.T) {
 		}}, append([]string{"probe", "--no-cluster", "--cloud=test", "--clouds-file=" + file}, one.args...)...)
 		if got := strings.Contains(out, "\x1b["); code != 0 || got != one.want {
 			t.Errorf("%s: exit code %d, %q", one.name, code, out)
+		}
+	}
+}
+
+// A bundle holds what is needed, and nothing of keys, tokens or credentials.
+func TestDump_holdsNoSecrets(t *testing.T) {
+	t.Parallel()
+	stage, err := scenario.NewStage(t.Context(), t.TempDir(), sim.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stage.Close()
+	do := func(line, input string) {
+		t.Helper()
+		if out, err := stage.Run(t.Context(), line, input); err != nil {
+			t.Fatalf("%s: %v %s", line, err, out)
+		}
+	}
+	do("certificate infra/web names=shop.example.com", "")
+	do("apply", `apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: infra}
+spec:
+  gatewayClassName: openstack
+  listeners: [{name: web, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: web}]}}]
+`)
+	do("apply ../../../../test/scenario/testdata/manifests/class.yaml", "")
+	do("reconcile", "")
+	file := filepath.Join(t.TempDir(), "bundle.tar.gz")
+	do("octavia dump --file "+file, "")
+	zipped, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer zipped.Close()
+	plain, err := gzip.NewReader(zipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for archive := tar.NewReader(plain); ; {
+		head, err := archive.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(archive)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[strings.TrimPrefix(head.Name, "octavia-dump/")] = string(content)
+	}
+	for name, want := range map[string]string{
+		"about.yaml":                          "clusterID: blue",
+		"audit.yaml":                          "matched",
+		"gateways/infra/edge/kubernetes.yaml": "tls.key:",
+		"gateways/infra/edge/wanted.yaml":     "privateKey: '[redacted]'",
+		"gateways/infra/edge/observed.yaml":   "provisioningStatus: ACTIVE",
+		"gateways/infra/edge/tree.txt":        "shop.example.com",
+		"gateways/infra/edge/plan.txt":        "nothing to do",
+	} {
+		if !strings.Contains(files[name], want) {
+			t.Errorf("%s lacks %q:\n%s", name, want, files[name])
+		}
+	}
+	credentials := string(stage.Cloud().CloudsYAML("x"))
+	_, secret, _ := strings.Cut(credentials, "application_credential_secret: ")
+	secret, _, _ = strings.Cut(secret, "\n")
+	for name, content := range files {
+		for _, forbidden := range []string{"PRIVATE KEY", "BEGIN CERT", "LS0tLS1CRUdJTi", "gAAAA", secret} {
+			if strings.Contains(content, forbidden) {
+				t.Errorf("%s holds %q", name, forbidden)
+			}
 		}
 	}
 }
