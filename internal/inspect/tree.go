@@ -355,10 +355,19 @@ type behind struct {
 	// pods are by address and port, and by Service and Node.
 	pods   map[string]string
 	onNode map[string][]string
+	// nodePorts are the Services by node port.
+	nodePorts map[int]string
 }
 
 func (t *tool) behind(v *view) behind {
-	out := behind{nodes: map[string]string{}, pods: map[string]string{}, onNode: map[string][]string{}}
+	out := behind{nodes: map[string]string{}, pods: map[string]string{}, onNode: map[string][]string{}, nodePorts: map[int]string{}}
+	for _, s := range v.snapshot.Services {
+		for _, port := range s.Spec.Ports {
+			if port.NodePort != 0 {
+				out.nodePorts[int(port.NodePort)] = s.Namespace + "/" + s.Name
+			}
+		}
+	}
 	for _, n := range v.snapshot.Nodes {
 		for _, a := range n.Status.Addresses {
 			out.nodes[a.Address] = n.Name
@@ -411,12 +420,8 @@ func (b behind) pool(p *lb.Pool) PoolTree {
 	}
 	for _, m := range p.Members {
 		one := MemberTree{Address: memberAt(m), Weight: m.Weight, OperatingStatus: m.OperatingStatus, Disabled: m.Disabled, Node: b.nodes[m.Address], Pod: b.pods[memberAt(m)]}
-		if one.Node != "" {
-			for _, service := range out.Services {
-				name, _, _ := strings.Cut(service, ":")
-				one.Pods = append(one.Pods, b.onNode[name+" "+one.Node]...)
-			}
-			slices.Sort(one.Pods)
+		if service := b.nodePorts[m.Port]; one.Node != "" && service != "" {
+			one.Pods = slices.Sorted(slices.Values(b.onNode[service+" "+one.Node]))
 		}
 		out.Members = append(out.Members, one)
 	}
