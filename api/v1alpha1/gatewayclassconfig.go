@@ -28,6 +28,7 @@ type OpenStackGatewayClassConfig struct {
 // zone) is for new Gateways; those that exist keep what they were created with, and their status says so.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.vipSubnet) != has(self.vipNetwork)",message="set exactly one of vipSubnet and vipNetwork"
+// +kubebuilder:validation:XValidation:rule="!has(self.additionalVIPSubnets) || has(self.vipSubnet)",message="additionalVIPSubnets needs vipSubnet: with vipNetwork, Octavia could choose one of them"
 // +kubebuilder:validation:XValidation:rule="!has(self.floatingIPMode) || self.floatingIPMode != 'Allocate' || has(self.floatingNetwork)",message="floatingIPMode Allocate needs floatingNetwork, where floating IPs come from"
 // +kubebuilder:validation:XValidation:rule="!has(self.allowedCIDRs) || !has(self.vipSecurityGroups)",message="set only one of allowedCIDRs and vipSecurityGroups: Octavia does not take both"
 // +kubebuilder:validation:XValidation:rule="!has(self.responder) || !has(self.insertHeaders) || (self.insertHeaders.exists(h, h == 'X-Forwarded-Proto') && self.insertHeaders.exists(h, h == 'X-Forwarded-Port'))",message="with a responder, insertHeaders needs X-Forwarded-Proto and X-Forwarded-Port: it makes redirects from them"
@@ -98,14 +99,14 @@ type OpenStackGatewayClassConfigSpec struct {
 	// +optional
 	Algorithm Algorithm `json:"algorithm,omitempty"`
 
-	// ConnectionLimit is how many connections each port of a load balancer takes at once; more wait. Without it Octavia's default
-	// applies.
+	// ConnectionLimit is how many connections each port of a load balancer takes at once; more wait. Without it there is no limit but that of
+	// the amphora.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=1000000
 	// +optional
 	ConnectionLimit *int32 `json:"connectionLimit,omitempty"`
 
-	// Timeouts of connections. Without them Octavia's defaults apply: 50 seconds without data, 5 seconds to connect to a member.
+	// Timeouts of connections. Without them: 50 seconds without data, 5 seconds to connect to a member.
 	// +optional
 	Timeouts *Timeouts `json:"timeouts,omitempty"`
 
@@ -233,17 +234,23 @@ const (
 )
 
 // TLS is what HTTPS listeners use.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.ciphers) || !has(self.versions) || self.versions.exists(v, v == 'TLSv1.2')",message="ciphers are those of TLSv1.2, which versions leaves out: add it, or leave ciphers out"
 type TLS struct {
-	// Versions are the TLS versions that are offered: TLSv1.2 and TLSv1.3 without it. It needs Octavia API 2.17.
+	// Versions are the TLS versions that are offered: TLSv1.2 and TLSv1.3 without it. The load balancer serves nothing below. It needs Octavia
+	// API 2.17.
 	// +kubebuilder:validation:MinItems=1
-	// +kubebuilder:validation:MaxItems=4
+	// +kubebuilder:validation:MaxItems=2
+	// +kubebuilder:validation:XValidation:rule="self.all(v, v == 'TLSv1.2' || v == 'TLSv1.3')",message="versions are TLSv1.2 and TLSv1.3"
 	// +listType=set
 	// +optional
 	Versions []TLSVersion `json:"versions,omitempty"`
-	// Ciphers are OpenSSL's names of the cipher suites that are offered up to TLS 1.2, in order of preference. Without it Octavia's default
-	// applies. Suites of TLS 1.3 cannot be chosen. It needs Octavia API 2.15.
+	// Ciphers are OpenSSL's names of the cipher suites of TLS 1.2 that are offered. Without it a list of suites with forward secrecy applies.
+	// Suites of TLS 1.3 cannot be chosen. It needs Octavia API 2.15.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:Enum=ECDHE-ECDSA-AES256-GCM-SHA384;ECDHE-RSA-AES256-GCM-SHA384;ECDHE-ECDSA-CHACHA20-POLY1305;ECDHE-RSA-CHACHA20-POLY1305;ECDHE-ECDSA-AES128-GCM-SHA256;ECDHE-RSA-AES128-GCM-SHA256;DHE-RSA-AES256-GCM-SHA384;DHE-RSA-AES128-GCM-SHA256;ECDHE-ECDSA-AES256-SHA384;ECDHE-RSA-AES256-SHA384;ECDHE-ECDSA-AES128-SHA256;ECDHE-RSA-AES128-SHA256;DHE-RSA-AES256-SHA256;DHE-RSA-AES128-SHA256;ECDHE-ECDSA-AES256-SHA;ECDHE-RSA-AES256-SHA;ECDHE-ECDSA-AES128-SHA;ECDHE-RSA-AES128-SHA;AES256-GCM-SHA384;AES128-GCM-SHA256;AES256-SHA256;AES128-SHA256;AES256-SHA;AES128-SHA
+	// +kubebuilder:validation:XValidation:rule="self.exists(c, c.startsWith('ECDHE-') && (c.contains('GCM') || c.contains('CHACHA20')))",message="HTTP/2 needs one of the suites with ECDHE and GCM or CHACHA20: add one"
 	// +listType=set
 	// +optional
 	Ciphers []TLSCipher `json:"ciphers,omitempty"`

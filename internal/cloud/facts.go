@@ -55,6 +55,11 @@ type Capabilities struct {
 	Barbican bool
 }
 
+// Facts are what is known without any selection.
+func (c Capabilities) Facts() lb.Facts {
+	return lb.Facts{ProjectID: c.ProjectID, KeyManager: c.Barbican, Provider: amphora, OctaviaMinor: c.minor}
+}
+
 // amphora is the provider that is used, in so many words. Clouds have aliases of it ("octavia", "amphorav2"), and what they stand for is the
 // operator's to change.
 const amphora = "amphora"
@@ -228,8 +233,7 @@ func (c *Client) Facts(ctx context.Context, r FactsRequest) (lb.Facts, error) {
 	if ok && now.Before(known.until) {
 		return c.facts.withProhibited(known.facts, now), nil
 	}
-	facts := lb.Facts{ProjectID: capabilities.ProjectID, KeyManager: capabilities.Barbican, Provider: amphora,
-		OctaviaMinor: capabilities.minor}
+	facts := capabilities.Facts()
 	if err := c.resolve(ctx, r, &facts); err != nil {
 		return lb.Facts{}, err
 	}

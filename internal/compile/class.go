@@ -78,6 +78,14 @@ func (c *compiler) algorithm(p *pool) string {
 	return cmp.Or(algorithms[c.in.Config.Spec.Algorithm], takeTurns)
 }
 
+// tlsOfClass is what HTTPS listeners use unless they say otherwise.
+func (in *input) tlsOfClass() v1alpha1.TLS {
+	if in.Config == nil || in.Config.Spec.TLS == nil {
+		return v1alpha1.TLS{}
+	}
+	return *in.Config.Spec.TLS
+}
+
 // nodeSelector is which Nodes may be members. Whoever fills the snapshot has refused a selector that cannot be read.
 func (in *input) nodeSelector() labels.Selector {
 	if in.Config == nil || in.Config.Spec.NodeSelector == nil {

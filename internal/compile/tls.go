@@ -153,7 +153,7 @@ func (t *terminator) understand(l *listener) bool {
 		l.refuse(status.ListenerUnsupportedValue("tls.mode of an HTTPS listener must be Terminate"))
 		return false
 	}
-	options, why := readTLSOptions(l.tls.Options, t.in.Facts)
+	options, why := readTLSOptions(l.tls.Options, t.in.tlsOfClass(), t.in.Facts)
 	if why != "" {
 		l.refuse(status.ListenerUnsupportedValue(why))
 		return false

@@ -10,6 +10,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/api"
+	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
 )
@@ -113,8 +114,20 @@ func ciphersNamed(keep func(cipher) bool) []string {
 
 // readTLSOptions reads tls.options for a cloud; why says what is not supported. It accepts nothing that Octavia would refuse, because what
 // it refuses holds up the whole load balancer.
-func readTLSOptions(given map[gwv1.AnnotationKey]gwv1.AnnotationValue, cloud lb.Facts) (o tlsOptions, why string) {
+//
+// What the options do not say, the class does.
+func readTLSOptions(given map[gwv1.AnnotationKey]gwv1.AnnotationValue, class v1alpha1.TLS, cloud lb.Facts) (o tlsOptions, why string) {
 	o = standardOptions(cloud)
+	if _, own := given[optionVersions]; !own && len(class.Versions) > 0 {
+		if o.versions, why = readVersions(joined(class.Versions), cloud); why != "" {
+			return o, ofClass(why, optionVersions, "versions")
+		}
+	}
+	if _, own := given[optionCiphers]; !own && len(class.Ciphers) > 0 {
+		if o.ciphers, why = readCiphers(joined(class.Ciphers), cloud); why != "" {
+			return o, ofClass(why, optionCiphers, "ciphers")
+		}
+	}
 	hsts := lb.HSTS{MaxAge: -1}
 	for _, key := range slices.Sorted(maps.Keys(given)) {
 		value := string(given[key])
@@ -148,6 +161,19 @@ func readTLSOptions(given map[gwv1.AnnotationKey]gwv1.AnnotationValue, cloud lb.
 	}
 	_, chosen := given[optionCiphers]
 	return o, o.unservable(chosen)
+}
+
+func joined[T ~string](list []T) string {
+	all := make([]string, 0, len(list))
+	for _, v := range list {
+		all = append(all, string(v))
+	}
+	return strings.Join(all, ",")
+}
+
+// ofClass says of a field of the class what was said of an option.
+func ofClass(why, option, field string) string {
+	return strings.ReplaceAll(why, "the option "+option+" in tls.options", "spec.tls."+field+" of the configuration of the class")
 }
 
 // standardOptions are what is served when a listener does not say, as far as the cloud takes them.

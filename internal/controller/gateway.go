@@ -119,9 +119,8 @@ func (r *GatewayReconciler) program(ctx context.Context, p *pass) error {
 // attempt is program once. Again says that the cloud refused something, that all of the rest is to be done now, or that what was held back
 // has its turn.
 func (r *GatewayReconciler) attempt(ctx context.Context, p *pass) (again bool, err error) {
-	facts, err := r.Cloud.Facts(ctx, FactsRequest(p.snapshot.Config))
-	if err != nil {
-		p.outcome = outcomeOf(err)
+	facts, known := r.facts(ctx, p)
+	if !known {
 		return false, nil
 	}
 	p.snapshot.Facts, p.snapshot.Now = facts, r.Clock.Now()

@@ -1,5 +1,7 @@
 package lb
 
+import "net/netip"
+
 // Facts is what compile needs to know of the cloud: the selectors of the class resolved to ids. It is looked up before
 // compile, which does no I/O.
 type Facts struct {
@@ -49,3 +51,33 @@ type Selector struct {
 
 // None says that the selector selects nothing.
 func (s Selector) None() bool { return s.ID == "" && s.Name == "" && len(s.Tags) == 0 && !s.Only }
+
+// Recorded adds to facts what a load balancer was made with, as far as it can be seen. have is a complete observation.
+func Recorded(have *Tree, facts Facts) Facts {
+	facts.Provider, facts.FlavorID = have.Provider, have.FlavorID
+	facts.VIPSubnet = have.VIP.subnet(have.VIP.NetworkID)
+	for _, v := range have.AdditionalVIPs {
+		facts.AdditionalVIPSubnets = append(facts.AdditionalVIPSubnets, v.subnet(have.VIP.NetworkID))
+	}
+	facts.VIPSecurityGroupIDs = have.VIPSecurityGroupIDs
+	if have.FloatingIP != nil {
+		facts.FloatingNetworkID = have.FloatingIP.NetworkID
+	}
+	for _, pool := range have.Pools {
+		for _, member := range pool.Members {
+			if member.SubnetID != "" {
+				facts.MemberSubnetID = member.SubnetID
+			}
+		}
+	}
+	return facts
+}
+
+// subnet is where a VIP is. Of its addresses only the VIP's own is known.
+func (v VIP) subnet(network string) Subnet {
+	s := Subnet{ID: v.SubnetID, NetworkID: network}
+	if address, err := netip.ParseAddr(v.Address); err == nil {
+		s.CIDR = netip.PrefixFrom(address, address.BitLen()).String()
+	}
+	return s
+}

@@ -192,13 +192,6 @@ func (c *Cloud) updateLoadBalancer(r *request, lb *loadBalancer) (response, erro
 			return response{}, noSubresource("Security Group", sg)
 		}
 	}
-	if len(a.list("vip_sg_ids")) > 0 {
-		for _, l := range lb.listeners {
-			if len(l.AllowedCIDRs) > 0 {
-				return response{}, invalid("Allowed CIDRs are not allowed when using custom VIP Security Groups.")
-			}
-		}
-	}
 	if lb.ProvisioningStatus != active {
 		return response{}, refuse(409, "Invalid state %s of loadbalancer resource %s", lb.ProvisioningStatus, lb.ID)
 	}

@@ -313,7 +313,7 @@ func outside(_ context.Context, w *world, c *command) (string, error) {
 	var body any
 	if c.input != "" {
 		input := c.input
-		for _, name := range []struct{ word, id string }{{"$VIP_SUBNET", w.cloud.VIPSubnetID()}, {"$PUBLIC", w.cloud.PublicNetworkID()}} {
+		for _, name := range []struct{ word, id string }{{"$VIP_SUBNET", w.cloud.VIPSubnetID()}, {"$VIP_NETWORK", w.cloud.VIPNetworkID()}, {"$PUBLIC", w.cloud.PublicNetworkID()}} {
 			input = strings.ReplaceAll(input, name.word, name.id)
 		}
 		for strings.Contains(input, "<") {
