@@ -9,6 +9,11 @@ GATEWAY_API_CRDS = $(shell go list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)/con
 # One OpenStack release of test/stack: trixie, forky or bookworm.
 export RELEASE ?= trixie
 TEST_FLAGS ?=
+# How much of test/robustness "make robustness" plays.
+SCHEDULES ?= 10000
+TIME ?=
+FIRST_SEED ?=
+SEED ?=
 
 ##@ First steps
 .PHONY: help
@@ -23,6 +28,12 @@ demo: ## Show the controller at work on an embedded cloud; KEEP=1 leaves it runn
 test: ## Unit, golden, property, scenario, contract (simulator) and envtest tests with the race detector.
 	@cd test/conformance && go test -timeout 5m ./...
 	@assets=$$(hack/kube-assets.sh) && KUBEBUILDER_ASSETS=$$assets go test -race -timeout 15m $(TEST_FLAGS) ./...
+
+.PHONY: robustness
+robustness: ## 10,000 random schedules of changes, faults and crashes; SCHEDULES=n, TIME=5m and FIRST_SEED=n choose others, SEED=n replays one.
+	@out=$$(mktemp); trap 'rm -f "$$out"' EXIT; go test -c -o "$$out" ./test/robustness && cd test/robustness && \
+	GATEWAY_API_OPENSTACK_SCHEDULES=$(SCHEDULES) GATEWAY_API_OPENSTACK_TIME=$(TIME) \
+	GATEWAY_API_OPENSTACK_FIRST_SEED=$(FIRST_SEED) GATEWAY_API_OPENSTACK_SEED=$(SEED) "$$out" -test.v -test.timeout 0
 
 .PHONY: build
 build: ## Build the binaries into bin/.

@@ -50,6 +50,8 @@ type Options struct {
 	Clock Clock
 	// UserAgent comes first in the User-Agent header.
 	UserAgent string
+	// Transport carries the requests, instead of connections of our own: for a cloud in the same process. nil dials.
+	Transport http.RoundTripper
 }
 
 func (o Options) withDefaults() Options {
@@ -242,9 +244,13 @@ func (c *Client) authenticate(ctx context.Context, cfg config) (*gophercloud.Pro
 		return nil, &Error{Class: OperatorFault, Reason: ReasonAuth, Op: "read", Resource: "clouds.yaml",
 			Message: "auth_url is missing or not a URL"}
 	}
-	base := http.DefaultTransport.(*http.Transport).Clone()
-	base.TLSClientConfig = cfg.tls.Clone()
-	base.MaxIdleConnsPerHost = max(c.opts.InFlight, 16)
+	base := c.opts.Transport
+	if base == nil {
+		dialing := http.DefaultTransport.(*http.Transport).Clone()
+		dialing.TLSClientConfig = cfg.tls.Clone()
+		dialing.MaxIdleConnsPerHost = max(c.opts.InFlight, 16)
+		base = dialing
+	}
 	provider.HTTPClient = http.Client{
 		Transport: &transport{base: base, budget: c.budget},
 		// A service that redirects us elsewhere is misconfigured; the token stays at home.
@@ -254,7 +260,7 @@ func (c *Client) authenticate(ctx context.Context, cfg config) (*gophercloud.Pro
 	auth := cfg.auth
 	err = openstack.AuthenticateV3(withCallInfo(ctx, keystone, "POST tokens"), provider, &auth, gophercloud.EndpointOpts{})
 	if err != nil {
-		base.CloseIdleConnections()
+		provider.HTTPClient.CloseIdleConnections()
 		return nil, classify(keystone, "get", "a token", err)
 	}
 	return provider, nil

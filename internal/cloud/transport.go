@@ -121,6 +121,13 @@ type transport struct {
 	*budget
 }
 
+// CloseIdleConnections is what http.Client looks for below itself.
+func (t *transport) CloseIdleConnections() {
+	if base, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		base.CloseIdleConnections()
+	}
+}
+
 func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	info, ok := req.Context().Value(callInfoKey{}).(callInfo)
 	if !ok {

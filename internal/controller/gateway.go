@@ -66,6 +66,9 @@ type pass struct {
 
 // Reconcile makes one pass.
 func (r *GatewayReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	if err := r.releaseAdrift(ctx); err != nil {
+		return ctrl.Result{}, err
+	}
 	snapshot, err := r.Reader.Snapshot(ctx, req.NamespacedName)
 	var parameters *kube.ParametersError
 	switch {
@@ -87,7 +90,7 @@ func (r *GatewayReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ct
 	switch deleted := !snapshot.Gateway.DeletionTimestamp.IsZero(); {
 	case !deleted && snapshot.Class == nil:
 		r.hold(p)
-		return ctrl.Result{}, nil
+		return ctrl.Result{}, r.Writer.ReleaseLeft(ctx, snapshot)
 	case deleted || !r.Reader.Selects(snapshot.Class):
 		return r.remove(ctx, p)
 	}
@@ -309,6 +312,15 @@ func (r *GatewayReconciler) remove(ctx context.Context, p *pass) (ctrl.Result, e
 		return r.finish(ctx, p)
 	}
 	return ctrl.Result{}, r.release(ctx, p.key)
+}
+
+// releaseAdrift takes what we said of ListenerSets that are not ours any more off their routes.
+func (r *GatewayReconciler) releaseAdrift(ctx context.Context) error {
+	sets, routes, err := r.Reader.Adrift(ctx)
+	if err != nil || len(sets) == 0 {
+		return err
+	}
+	return r.Writer.ReleaseAdrift(ctx, sets, routes)
 }
 
 // release takes our marks off a Gateway that has nothing in the cloud, and off its ListenerSets, routes and policies.

@@ -26,6 +26,9 @@ const (
 	byGatewayConfig  = "byGatewayConfig"
 	bySecret         = "bySecret"
 	byConfigMap      = "byConfigMap"
+	// bySetReported holds reported for the routes that have an entry of ours for a ListenerSet.
+	bySetReported = "bySetReported"
+	reported      = "yes"
 )
 
 type index struct {
@@ -88,6 +91,14 @@ func indexes(controller string, served Served) []index {
 	return append(all,
 		index{&gwv1.HTTPRoute{}, byListenerSet, func(o client.Object) []string {
 			return parentKeys(o.(*gwv1.HTTPRoute), kindListenerSet, controller)
+		}},
+		index{&gwv1.HTTPRoute{}, bySetReported, func(o client.Object) []string {
+			for _, p := range parentsOf(o.(*gwv1.HTTPRoute), controller) {
+				if p.kind == kindListenerSet && p.reported {
+					return []string{reported}
+				}
+			}
+			return nil
 		}},
 		index{&gwv1.ListenerSet{}, byGateway, func(o client.Object) []string {
 			if key, ok := gatewayOf(o.(*gwv1.ListenerSet)); ok {

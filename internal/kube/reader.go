@@ -150,6 +150,54 @@ func (r *Reader) Attached(ctx context.Context, key types.NamespacedName) ([]*gwv
 	return pointers(list.Items), routes, nil
 }
 
+// Adrift are routes that have entries of ours for ListenerSets which are gone, or which name no Gateway of ours any more, and those
+// ListenerSets. No Gateway leads to them: whoever makes a pass takes care of them.
+func (r *Reader) Adrift(ctx context.Context) (sets []types.NamespacedName, routes []*gwv1.HTTPRoute, err error) {
+	if !r.Served.ListenerSets {
+		return nil, nil, nil
+	}
+	var list gwv1.HTTPRouteList
+	if err := r.Client.List(ctx, &list, client.MatchingFields{bySetReported: reported}, client.UnsafeDisableDeepCopy); err != nil {
+		return nil, nil, fmt.Errorf("listing HTTPRoutes of ListenerSets: %w", err)
+	}
+	var gone ordered[types.NamespacedName]
+	for _, route := range pointers(list.Items) {
+		adrift := false
+		for _, p := range parentsOf(route, r.Controller) {
+			if p.kind != kindListenerSet || !p.reported {
+				continue
+			}
+			served, err := r.servesSet(ctx, p.key)
+			if err != nil {
+				return nil, nil, err
+			}
+			if !served {
+				gone.add(p.key)
+				adrift = true
+			}
+		}
+		if adrift {
+			routes = append(routes, route)
+		}
+	}
+	return gone.list, routes, nil
+}
+
+// servesSet says whether a ListenerSet exists and names a Gateway of ours.
+func (r *Reader) servesSet(ctx context.Context, key types.NamespacedName) (bool, error) {
+	set := &gwv1.ListenerSet{}
+	found, err := r.get(ctx, key, set, client.UnsafeDisableDeepCopy)
+	if err != nil || !found {
+		return false, err
+	}
+	gateway, ok := gatewayOf(set)
+	if !ok {
+		return false, nil
+	}
+	ours, err := r.oursAmong(ctx, []types.NamespacedName{gateway})
+	return len(ours) > 0, err
+}
+
 func (r *Reader) routes(ctx context.Context, field string, key types.NamespacedName) ([]*gwv1.HTTPRoute, error) {
 	var list gwv1.HTTPRouteList
 	if err := r.Client.List(ctx, &list, client.MatchingFields{field: key.String()}, client.UnsafeDisableDeepCopy); err != nil {

@@ -3,6 +3,7 @@ package kube
 import (
 	"context"
 	"fmt"
+	"reflect"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -77,6 +79,50 @@ func (w watch) requests(ctx context.Context, o client.Object) []reconcile.Reques
 		out[i] = reconcile.Request{NamespacedName: k}
 	}
 	return out
+}
+
+// Concerned are the keys that an event enqueues in the Gateway loop and in the GatewayClass loop, by the same watches: for whoever makes
+// events without a manager. before is nil for a creation, after for a deletion.
+func (r *Reader) Concerned(ctx context.Context, before, after client.Object) (gateways, classes []types.NamespacedName, err error) {
+	gateways, err = concerned(ctx, r.watches(), before, after)
+	if err != nil {
+		return gateways, nil, err
+	}
+	classes, err = concerned(ctx, r.classWatches(), before, after)
+	return gateways, classes, err
+}
+
+func concerned(ctx context.Context, watches []watch, before, after client.Object) ([]types.NamespacedName, error) {
+	var keys ordered[types.NamespacedName]
+	for _, w := range watches {
+		if !w.passes(before, after) {
+			continue
+		}
+		for _, o := range []client.Object{before, after} {
+			if o == nil {
+				continue
+			}
+			found, err := w.gateways(ctx, o)
+			keys.add(found...)
+			if err != nil {
+				return keys.list, err
+			}
+		}
+	}
+	return keys.list, nil
+}
+
+// passes says whether an event is one of this watch that can matter.
+func (w watch) passes(before, after client.Object) bool {
+	kind := reflect.TypeOf(w.object)
+	switch {
+	case before == nil:
+		return reflect.TypeOf(after) == kind && w.matters.Create(event.CreateEvent{Object: after})
+	case after == nil:
+		return reflect.TypeOf(before) == kind && w.matters.Delete(event.DeleteEvent{Object: before})
+	default:
+		return reflect.TypeOf(after) == kind && w.matters.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after})
+	}
 }
 
 func (r *Reader) watches() []watch {

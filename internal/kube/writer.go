@@ -65,11 +65,12 @@ type Writer struct {
 const attempts = 4
 
 // Write brings the statuses of the Gateway, the ListenerSets, the routes and the policies of s to want. Routes and policies of s without a
-// status in want lose our entries for this Gateway. All objects are tried; the error joins what failed. An object that is gone is no error.
+// status in want lose our entries for this Gateway; when nothing is known of routes, those that do not name it any more do. All objects
+// are tried; the error joins what failed. An object that is gone is no error.
 func (w *Writer) Write(ctx context.Context, s compile.Snapshot, want status.Statuses) error {
 	errs := []error{w.writeGateway(ctx, s.Gateway, want.Gateway)}
 	if want.KeepRoutes {
-		return errs[0]
+		return errors.Join(errs[0], w.ReleaseLeft(ctx, s))
 	}
 	for _, want := range want.ListenerSets {
 		i := slices.IndexFunc(s.ListenerSets, func(set *gwv1.ListenerSet) bool {
@@ -91,12 +92,43 @@ func (w *Writer) Write(ctx context.Context, s compile.Snapshot, want status.Stat
 	return errors.Join(errs...)
 }
 
+// ReleaseLeft removes our entries for the parents of s from routes that do not name them any more. All other entries stay as they are.
+func (w *Writer) ReleaseLeft(ctx context.Context, s compile.Snapshot) error {
+	var errs []error
+	scope := scopeOf(s)
+	for _, route := range s.HTTPRoutes {
+		errs = append(errs, patchStatus(ctx, w, route, &gwv1.HTTPRoute{}, func(route *gwv1.HTTPRoute) ([]operation, []transition) {
+			var ops []operation
+			for i, entry := range slices.Backward(route.Status.Parents) {
+				if !namesParent(route, entry.ParentRef) && string(entry.ControllerName) == w.Controller && scope.has(entry.ParentRef, route.Namespace) {
+					ops = append(ops, operation{Op: "remove", Path: fmt.Sprintf("/status/parents/%d", i)})
+				}
+			}
+			return ops, nil
+		}))
+	}
+	return errors.Join(errs...)
+}
+
 // ReleaseRoutes removes our parent entries for the Gateway key, and for its ListenerSets, from routes: when it is gone, or is not ours
 // any more.
 func (w *Writer) ReleaseRoutes(ctx context.Context, key types.NamespacedName, sets []*gwv1.ListenerSet, routes []*gwv1.HTTPRoute) error {
 	released := scope{{kindGateway, key}: true}
 	for _, set := range sets {
 		released[parentKey{kindListenerSet, client.ObjectKeyFromObject(set)}] = true
+	}
+	var errs []error
+	for _, route := range routes {
+		errs = append(errs, w.writeRoute(ctx, route, released, status.RouteStatus{}))
+	}
+	return errors.Join(errs...)
+}
+
+// ReleaseAdrift removes our parent entries for ListenerSets from routes, see Reader.Adrift.
+func (w *Writer) ReleaseAdrift(ctx context.Context, sets []types.NamespacedName, routes []*gwv1.HTTPRoute) error {
+	released := scope{}
+	for _, key := range sets {
+		released[parentKey{kindListenerSet, key}] = true
 	}
 	var errs []error
 	for _, route := range routes {
@@ -236,6 +268,10 @@ func (w *Writer) writeRoute(ctx context.Context, route *gwv1.HTTPRoute, sc scope
 
 func (w *Writer) routePatch(ctx context.Context, route *gwv1.HTTPRoute, sc scope, wanted status.RouteStatus) (ops []operation, changed []transition) {
 	have, want := route.Status.Parents, wanted.Parents
+	if route.Generation > wanted.Object.Generation {
+		// It was edited since: what it does not name any more is no parent, and the pass for that edit may have been.
+		want = slices.DeleteFunc(slices.Clone(want), func(p gwv1.RouteParentStatus) bool { return !namesParent(route, p.ParentRef) })
+	}
 	matched := make([]bool, len(want))
 	var stale []int
 	for i := range have {
@@ -289,6 +325,11 @@ func (w *Writer) routePatch(ctx context.Context, route *gwv1.HTTPRoute, sc scope
 		ops = append(ops, operation{"add", "/status/parents/-", m})
 	}
 	return ops, changed
+}
+
+// namesParent says whether the spec of a route names a parent.
+func namesParent(route *gwv1.HTTPRoute, parent gwv1.ParentReference) bool {
+	return slices.ContainsFunc(route.Spec.ParentRefs, func(ref gwv1.ParentReference) bool { return sameParent(ref, parent, route.Namespace) })
 }
 
 // sameParent compares parentRefs of one route by what they mean.

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 
@@ -124,9 +125,14 @@ func pass[K comparable](m *policyMatcher, identity func(*slot) K, considered fun
 	}
 }
 
-// sameRules lets a policy change its action, in one call.
-func (m *policyMatcher) sameRules(_, _ *slot) ([]edit, bool) {
-	return nil, true
+// sameRules lets a policy change its action, in one call. A rule that is there twice, such as from two creates of which one lost its
+// answer, goes once: that changes nothing for requests.
+func (m *policyMatcher) sameRules(w, h *slot) ([]edit, bool) {
+	edits := editRules(w.want.Rules, h.have.Rules)
+	if slices.ContainsFunc(edits, func(e edit) bool { return e.want != nil }) {
+		return nil, true
+	}
+	return edits, true
 }
 
 // otherRules lets a policy change its rules: one that requests see only safely, and not together with its action.

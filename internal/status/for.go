@@ -39,7 +39,7 @@ type Input struct {
 // writes them knows the old ones.
 type Statuses struct {
 	Gateway GatewayStatus
-	// KeepRoutes says that nothing is known of routes and ListenerSets: none of their entries is written or removed.
+	// KeepRoutes says that nothing is known of routes and ListenerSets: no entry is written, and none removed that the route still names.
 	KeepRoutes   bool
 	Routes       []RouteStatus
 	ListenerSets []ListenerSetStatus
@@ -284,6 +284,9 @@ func listenerProgram(in Input, of listening, l *gwv1.Listener, v Verdict) Condit
 	if in.Outcome.Kind == Programmed {
 		return listenerProgrammed()
 	}
+	if in.Have == nil && !in.Outcome.unknown() {
+		return listenerNotProgrammed(gwv1.ListenerReasonPending, "What the load balancer listens on is in doubt: "+in.Outcome.sentence())
+	}
 	if unread(in) {
 		if wasProgrammed(of.conditions(l.Name), string(gwv1.ListenerConditionProgrammed), of.generation) {
 			return listenerProgrammed()
@@ -342,7 +345,7 @@ func programmed(in Input, accepted Condition, addresses []string, listeners []gw
 	if o.Kind == UserFault {
 		return gatewayNotProgrammed(reason(gwv1.GatewayReasonInvalid), o.sentence())
 	}
-	if unread(in) && o.Kind != Programmed {
+	if unread(in) && (in.Have != nil && o.Kind != Programmed || o.unknown()) {
 		// Nobody knows. What was true for this generation is kept, so that an outage of the cloud API does not look
 		// like an outage of the Gateway.
 		if wasProgrammed(in.Gateway.Status.Conditions, string(gwv1.GatewayConditionProgrammed), in.Gateway.Generation) {
@@ -470,6 +473,11 @@ func addressesOf(in Input) []string {
 		// Not attached yet, or on its way out.
 		return published
 	}
+}
+
+// unknown says that a pass without an observation learned nothing of the load balancer. A conflict and an ERROR are something learned.
+func (o Outcome) unknown() bool {
+	return o.Kind != Programmed && o.Kind != Conflict && o.Kind != Broken
 }
 
 // sentence is what an outcome says, never empty.

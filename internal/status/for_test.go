@@ -170,12 +170,34 @@ func TestFor_membersChangingWritesNothing(t *testing.T) {
 	}
 }
 
+// Two load balancers with one mark, and one in ERROR, are no outage of the API: they are told, though nothing else is known. The address
+// is still the one that is known to the world.
+func TestFor_whatIsFoundBrokenOrDoubleIsNotProgrammed(t *testing.T) {
+	t.Parallel()
+	have := tree(lb.Active, 80, 8080)
+	good := For(input(Programmed, &have))
+	for _, kind := range []OutcomeKind{Conflict, Broken} {
+		in := input(kind, nil)
+		in.Gateway.Status = gwv1.GatewayStatus{Conditions: good.Gateway.Conditions, Addresses: good.Gateway.Addresses, Listeners: good.Gateway.Listeners}
+		s := For(in)
+		if c := conditionOf(t, s.Gateway.Conditions, "Programmed"); c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "Because.") {
+			t.Errorf("%s: Programmed is %s: %s", kind, c.Status, c.Message)
+		}
+		if c := conditionOf(t, s.Gateway.Listeners[0].Conditions, "Programmed"); c.Status != metav1.ConditionFalse {
+			t.Errorf("%s: the listener's Programmed is %s", kind, c.Status)
+		}
+		if addresses(s) != addresses(good) {
+			t.Errorf("%s: addresses %s", kind, addresses(s))
+		}
+	}
+}
+
 // An outage of the cloud API does not look like an outage of the Gateway: external-dns would remove records.
 func TestFor_anUnreadableCloudKeepsAddressesAndProgrammed(t *testing.T) {
 	t.Parallel()
 	have := tree(lb.Active, 80, 8080)
 	good := For(input(Programmed, &have))
-	for _, kind := range []OutcomeKind{Pending, Retry, OperatorFault, Conflict, Broken} {
+	for _, kind := range []OutcomeKind{Pending, Retry, OperatorFault} {
 		in := input(kind, nil)
 		in.Gateway.Status = gwv1.GatewayStatus{Conditions: good.Gateway.Conditions, Addresses: good.Gateway.Addresses, Listeners: good.Gateway.Listeners}
 		for range 10 {
