@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto"
 	"crypto/ecdsa"
+	"crypto/elliptic"
 	"crypto/rsa"
 	"crypto/x509"
 	"encoding/asn1"
@@ -176,6 +177,9 @@ func readPrivateKey(text []byte) (crypto.Signer, error) {
 			}
 			keys = append(keys, key)
 		case *ecdsa.PrivateKey:
+			if key.Curve == elliptic.P224() {
+				return nil, errors.New("is an ECDSA key on P-224, which TLS 1.3 does not have: use P-256, P-384 or P-521")
+			}
 			keys = append(keys, key)
 		default:
 			return nil, errors.New("is neither an RSA nor an ECDSA key")

@@ -210,6 +210,11 @@ func TestReadCertificate_saysWhatIsWrong(t *testing.T) {
 		t.Fatal(err, err2, err3)
 	}
 	small := rsaKey(t, 1024)
+	old, err := ecdsa.GenerateKey(elliptic.P224(), rand.Reader)
+	oldDER, err2 := x509.MarshalECPrivateKey(old)
+	if err != nil || err2 != nil {
+		t.Fatal(err, err2)
+	}
 	var many []*x509.Certificate
 	for range 60 {
 		many = append(many, issuer{}.below(t, "one of many").certificate)
@@ -235,6 +240,7 @@ func TestReadCertificate_saysWhatIsWrong(t *testing.T) {
 		"encrypted PKCS#1":      {pems(leaf), encrypted, "without a password"},
 		"two keys":              {pems(leaf), append(slices.Clone(good), block("PRIVATE KEY", otherDER, nil)...), "several private keys"},
 		"Ed25519":               {pems(leaf), block("PRIVATE KEY", edDER, nil), "neither an RSA nor an ECDSA key"},
+		"P-224":                 {pems(issuer{}.issue(t, old, x509.Certificate{DNSNames: []string{"a.test"}})), block("EC PRIVATE KEY", oldDER, nil), "on P-224"},
 		"small RSA":             {pems(issuer{}.issue(t, small, x509.Certificate{DNSNames: []string{"a.test"}})), block("RSA PRIVATE KEY", x509.MarshalPKCS1PrivateKey(small), nil), "1024 bits"},
 		"nameless":              {pems(issuer{}.issue(t, key, x509.Certificate{Subject: pkix.Name{Organization: []string{"x"}}})), good, "neither a DNS name nor a common name"},
 		"larger than Barbican":  {pems(append(many, leaf)...), good, "too large"},
