@@ -16,6 +16,8 @@ func claimedTimeouts() config.TimeoutConfig {
 	t.GatewayMustHaveCondition = 10 * time.Minute
 	t.ListenerSetMustHaveCondition = 10 * time.Minute
 	t.NamespacesMustBeReady = 15 * time.Minute
+	// Tests with this limit wait within it until every Gateway in the namespace is programmed, those of other tests among them.
+	t.LatestObservedGenerationSet = 15 * time.Minute
 	// Programmed of a listener follows the load balancer's.
 	t.GatewayStatusMustHaveListeners = 5 * time.Minute
 	t.GatewayListenersMustHaveConditions = 5 * time.Minute
