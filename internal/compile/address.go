@@ -3,6 +3,7 @@ package compile
 import (
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
@@ -17,6 +18,8 @@ import (
 type addresses struct {
 	vip      string
 	floating string
+	// more are by additional VIP subnet.
+	more map[string]string
 	// allocate says that the class's own kind of address is asked for.
 	allocate bool
 }
@@ -47,13 +50,23 @@ func (in *input) addresses() (a addresses, refused, unusable *status.Condition) 
 		if err != nil || ip.Zone() != "" {
 			return bad(i, "%s is no IP address.", quote(value))
 		}
-		prefix, err := netip.ParsePrefix(vips.CIDR)
-		switch ip = ip.Unmap(); {
-		case err == nil && prefix.Contains(ip):
+		ip = ip.Unmap()
+		more := slices.IndexFunc(in.Facts.AdditionalVIPSubnets, func(s lb.Subnet) bool { return contains(s, ip) })
+		switch {
+		case contains(vips, ip):
 			if a.vip != "" {
 				return bad(i, "a load balancer has one address in the VIP subnet %s.", vips.CIDR)
 			}
 			a.vip = ip.String()
+		case more >= 0:
+			subnet := in.Facts.AdditionalVIPSubnets[more]
+			if a.more[subnet.ID] != "" {
+				return bad(i, "a load balancer has one address in the VIP subnet %s.", subnet.CIDR)
+			}
+			if a.more == nil {
+				a.more = map[string]string{}
+			}
+			a.more[subnet.ID] = ip.String()
 		case floating == "":
 			return bad(i, "%s is not in the VIP subnet %s, and Gateways of this class have no floating IPs.", ip, vips.CIDR)
 		case !ip.Is4():
@@ -65,6 +78,22 @@ func (in *input) addresses() (a addresses, refused, unusable *status.Condition) 
 		}
 	}
 	return a, nil, nil
+}
+
+func contains(s lb.Subnet, ip netip.Addr) bool {
+	prefix, err := netip.ParsePrefix(s.CIDR)
+	return err == nil && prefix.Contains(ip)
+}
+
+// vips are the VIPs to have. Octavia makes all of them for every Gateway of the class; those that the Gateway does not ask for are not listed.
+func (c *compiler) vips() (first lb.VIP, more []lb.VIP) {
+	subnet, a := c.in.Facts.VIPSubnet, c.addresses
+	first = lb.VIP{SubnetID: subnet.ID, NetworkID: subnet.NetworkID, Address: a.vip, Unlisted: !a.allocate && a.vip == "" && a.floating == ""}
+	for _, s := range c.in.Facts.AdditionalVIPSubnets {
+		address := a.more[s.ID]
+		more = append(more, lb.VIP{SubnetID: s.ID, Address: address, Unlisted: !a.allocate && address == ""})
+	}
+	return first, more
 }
 
 // quote makes a value of a user fit for a status.

@@ -157,7 +157,6 @@ func (c *compiler) tree(listeners []*listener, routes []*route) lb.Tree {
 		FlavorID: c.in.Facts.FlavorID,
 
 		VIPSecurityGroupIDs: c.in.Facts.VIPSecurityGroupIDs,
-		VIP:                 lb.VIP{SubnetID: c.in.Facts.VIPSubnet.ID, NetworkID: c.in.Facts.VIPSubnet.NetworkID, Address: c.addresses.vip},
 	}
 	if i := c.in.Gateway.Spec.Infrastructure; i != nil {
 		tree.Tags = append(tree.Tags, lb.InfrastructureTags(unnamed(i.Labels), unnamed(i.Annotations))...)
@@ -167,9 +166,7 @@ func (c *compiler) tree(listeners []*listener, routes []*route) lb.Tree {
 		tree.Tags = append(tree.Tags, lb.ExtraTags(c.in.Config.Spec.ExtraTags)...)
 	}
 	slices.Sort(tree.Tags)
-	for _, s := range c.in.Facts.AdditionalVIPSubnets {
-		tree.AdditionalVIPs = append(tree.AdditionalVIPs, lb.VIP{SubnetID: s.ID})
-	}
+	tree.VIP, tree.AdditionalVIPs = c.vips()
 	tree.FloatingIP = c.floatingIP()
 	byListener := attachments(routes)
 	used := map[*pool]bool{}

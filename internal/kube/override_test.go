@@ -124,3 +124,18 @@ func TestWatches_mapAGatewayConfigToItsGateways(t *testing.T) {
 		t.Errorf("got %v, %v", got, err)
 	}
 }
+
+func TestParameters_refuseASettingThatWouldBeIgnored(t *testing.T) {
+	t.Parallel()
+	for mode, refused := range map[v1alpha1.BackendSecurityMode]bool{
+		"": false, v1alpha1.BackendSecurityUnmanaged: false, v1alpha1.BackendSecurityReferenced: true, v1alpha1.BackendSecurityManaged: true,
+	} {
+		c := config("cloud")
+		c.Spec.BackendSecurity = &v1alpha1.BackendSecurity{Mode: mode}
+		_, err := newReader(t, c).Parameters(t.Context(), class("openstack", ourController))
+		var fault *ParametersError
+		if errors.As(err, &fault) != refused {
+			t.Errorf("%q: got %v", mode, err)
+		}
+	}
+}

@@ -359,6 +359,11 @@ func (r *Reader) Parameters(ctx context.Context, class *gwv1.GatewayClass) (*v1a
 		// Validation of the CRD refuses this; an old CRD may have let it pass.
 		return nil, fault("%s %q must set exactly one of spec.vipSubnet and spec.vipNetwork", kindClassConfig, name)
 	}
+	if s := config.Spec.BackendSecurity; s != nil && s.Mode != "" && s.Mode != v1alpha1.BackendSecurityUnmanaged {
+		// Nothing that protects Nodes may be ignored in silence.
+		return nil, fault("%s %q sets spec.backendSecurity.mode %s, which this version does not do: leave it at %s, and let the load balancers in with security groups of your own",
+			kindClassConfig, name, s.Mode, v1alpha1.BackendSecurityUnmanaged)
+	}
 	if _, err := metav1.LabelSelectorAsSelector(config.Spec.NodeSelector); err != nil {
 		return nil, fault("%s %q has a spec.nodeSelector that cannot be read; correct it: %v", kindClassConfig, name, err)
 	}

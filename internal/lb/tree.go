@@ -98,6 +98,8 @@ type VIP struct {
 	// Address is the requested or the given address.
 	Address string `json:"address,omitempty"`
 	PortID  string `json:"portID,omitempty"`
+	// Unlisted says that it is not among the Gateway's addresses, which asks for others; wanted only.
+	Unlisted bool `json:"unlisted,omitempty"`
 }
 
 // FloatingIP is the public address of the VIP port.

@@ -40,7 +40,7 @@ func (p *planner) unusable(f *lb.FloatingIP, why string) {
 // addressRefused says whether a conflict of this plan is about the address that is asked for.
 func (p *planner) addressRefused() bool {
 	for _, c := range p.conflicts {
-		if c.Address {
+		if c.Address && c.Kind == lb.KindFloatingIP {
 			return true
 		}
 	}

@@ -59,9 +59,19 @@ func (p *planner) remove() {
 
 // immutable reports what only another load balancer could fulfil and what a Gateway asks for itself.
 func (p *planner) immutable() {
-	if want, have := p.want.VIP.Address, p.have.VIP.Address; want != "" && have != "" && want != have {
-		p.conflict(Conflict{Kind: lb.KindLoadBalancer, Key: loadBalancerRef(p.have).Key, ID: p.have.ID, Reason: fmt.Sprintf(
-			"the VIP address of a load balancer cannot change from %s to %s: delete the Gateway and create it again", have, want)})
+	refuse := func(want, have string) {
+		if want != "" && have != "" && want != have {
+			p.conflict(Conflict{Kind: lb.KindLoadBalancer, Key: loadBalancerRef(p.have).Key, ID: p.have.ID, Address: true, Reason: fmt.Sprintf(
+				"the VIP address of a load balancer cannot change from %s to %s: delete the Gateway and create it again", have, want)})
+		}
+	}
+	refuse(p.want.VIP.Address, p.have.VIP.Address)
+	for _, w := range p.want.AdditionalVIPs {
+		for _, h := range p.have.AdditionalVIPs {
+			if w.SubnetID == h.SubnetID {
+				refuse(w.Address, h.Address)
+			}
+		}
 	}
 }
 

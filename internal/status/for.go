@@ -464,11 +464,14 @@ func addressesOf(in Input) []string {
 		if asked := in.Want.VIP.Address; asked != "" && asked == have.VIP.Address {
 			out = append(out, asked)
 		}
-		return out
+		return append(out, moreAddresses(in)...)
 	case have.Empty():
 		return nil
 	case in.Want.FloatingIP == nil && !in.Want.Empty() && have.VIP.Address != "" && have.ProvisioningStatus != lb.PendingCreate:
-		return []string{have.VIP.Address}
+		if in.Want.VIP.Unlisted {
+			return moreAddresses(in)
+		}
+		return append([]string{have.VIP.Address}, moreAddresses(in)...)
 	default:
 		// Not attached yet, or on its way out.
 		return published
@@ -478,6 +481,18 @@ func addressesOf(in Input) []string {
 // unknown says that a pass without an observation learned nothing of the load balancer. A conflict and an ERROR are something learned.
 func (o Outcome) unknown() bool {
 	return o.Kind != Programmed && o.Kind != Conflict && o.Kind != Broken
+}
+
+// moreAddresses are those of the additional VIPs that the Gateway lists.
+func moreAddresses(in Input) (out []string) {
+	for _, want := range in.Want.AdditionalVIPs {
+		for _, have := range in.Have.AdditionalVIPs {
+			if want.SubnetID == have.SubnetID && !want.Unlisted && have.Address != "" {
+				out = append(out, have.Address)
+			}
+		}
+	}
+	return out
 }
 
 // sentence is what an outcome says, never empty.

@@ -84,6 +84,7 @@ func (c *command) duration(text string) (time.Duration, error) {
 //	tick DURATION                    time passes, with the passes that are due
 //	restart                          a new process of the controller
 //	status KIND/NAMESPACE/NAME       addresses, conditions, finalizers
+//	addresses                        which addresses each Gateway had in its status, one after the other
 //	events                           Events since the last look
 //	tree                             all load balancers
 //	cloud                            what there is beyond the seeded networks, counted
@@ -151,6 +152,9 @@ func init() {
 		"restart": func(ctx context.Context, w *world, _ *command) (string, error) { return "", w.restart(ctx) },
 		"status": func(ctx context.Context, w *world, c *command) (string, error) {
 			return w.kube.status(ctx, c.arg(0))
+		},
+		"addresses": func(_ context.Context, w *world, _ *command) (string, error) {
+			return strings.Join(w.kube.published, "\n"), nil
 		},
 		"events": func(_ context.Context, w *world, _ *command) (string, error) {
 			out := strings.Join(w.events.list, "\n")

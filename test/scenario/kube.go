@@ -3,6 +3,7 @@ package scenario
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,6 +51,9 @@ type cluster struct {
 	patched int
 	made    int
 	now     func() metav1.Time
+	// published are the addresses that Gateways had, one after the other, and lastly those that each has now.
+	published []string
+	lastly    map[types.NamespacedName]string
 }
 
 // indexer registers the controller's field indexes with the fake.
@@ -100,10 +104,31 @@ func newCluster(ctx context.Context, c clock) (*cluster, error) {
 				return errDead
 			}
 			k.patched++
-			return c.SubResource(sub).Patch(ctx, o, p, opts...)
+			err := c.SubResource(sub).Patch(ctx, o, p, opts...)
+			if gw, ok := o.(*gwv1.Gateway); ok && err == nil {
+				k.publish(gw)
+			}
+			return err
 		},
 	})
 	return k, nil
+}
+
+// publish notes which addresses a Gateway has after a write, when they are others than before.
+func (k *cluster) publish(gw *gwv1.Gateway) {
+	var all []string
+	for _, a := range gw.Status.Addresses {
+		all = append(all, a.Value)
+	}
+	said := "gateway/" + gw.Namespace + "/" + gw.Name + " has " + cmp.Or(strings.Join(all, ", "), "no address")
+	if k.lastly == nil {
+		k.lastly = map[types.NamespacedName]string{}
+	}
+	key := client.ObjectKeyFromObject(gw)
+	if k.lastly[key] != said {
+		k.lastly[key] = said
+		k.published = append(k.published, said)
+	}
 }
 
 func crdOf(resource, version string) *unstructured.Unstructured {
