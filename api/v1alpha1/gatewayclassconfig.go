@@ -241,7 +241,6 @@ type TLS struct {
 	// API 2.17.
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=2
-	// +kubebuilder:validation:XValidation:rule="self.all(v, v == 'TLSv1.2' || v == 'TLSv1.3')",message="versions are TLSv1.2 and TLSv1.3"
 	// +listType=set
 	// +optional
 	Versions []TLSVersion `json:"versions,omitempty"`

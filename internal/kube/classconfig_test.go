@@ -77,7 +77,7 @@ func TestClassConfig_isRefusedWithWhatToDo(t *testing.T) {
 		"Unmanaged with groups":         {"{vipSubnet: {name: a}, backendSecurity: {securityGroups: [{name: b}]}}", "securityGroups are for mode Referenced"},
 		"Managed without sources":       {"{vipSubnet: {name: a}, backendSecurity: {mode: Managed}}", "sources are for mode Managed"},
 		"Managed":                       {"{vipSubnet: {name: a}, backendSecurity: {mode: Managed, sources: [10.0.0.0/24]}}", ""},
-		"old TLS":                       {"{vipSubnet: {name: a}, tls: {versions: [TLSv1.1, TLSv1.2]}}", "versions are TLSv1.2 and TLSv1.3"},
+		"old TLS":                       {"{vipSubnet: {name: a}, tls: {versions: [TLSv1.1, TLSv1.2]}}", "Unsupported value: \"TLSv1.1\""},
 		"ciphers without effect":        {"{vipSubnet: {name: a}, tls: {versions: [TLSv1.3], ciphers: [ECDHE-RSA-AES256-GCM-SHA384]}}", "ciphers are those of TLSv1.2, which versions leaves out"},
 		"ciphers that HTTP/2 forbids":   {"{vipSubnet: {name: a}, tls: {ciphers: [AES128-SHA]}}", "HTTP/2 needs one of the suites"},
 		"unknown cipher":                {"{vipSubnet: {name: a}, tls: {ciphers: [ECDHE-RSA-AES256-GCM-SHA384, RC4-MD5]}}", "RC4-MD5"},
