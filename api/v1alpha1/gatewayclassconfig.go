@@ -391,7 +391,7 @@ type HealthMonitorMethod string
 
 // HealthMonitor is how backends are checked.
 //
-// +kubebuilder:validation:XValidation:rule="(has(self.type) && self.type == 'HTTP') || (!has(self.path) && !has(self.expectedCodes) && !has(self.method) && !has(self.host))",message="method, host, path and expectedCodes need type HTTP"
+// +kubebuilder:validation:XValidation:rule="(has(self.type) && self.type == 'HTTP') || (!has(self.path) && !has(self.expectedCodes) && !has(self.method))",message="method, path and expectedCodes need type HTTP"
 // +kubebuilder:validation:XValidation:rule="!has(self.timeoutSeconds) || !has(self.delaySeconds) || self.timeoutSeconds <= self.delaySeconds",message="timeoutSeconds must not exceed delaySeconds"
 type HealthMonitor struct {
 	// Type of the check.
@@ -425,11 +425,6 @@ type HealthMonitor struct {
 	// Method of an HTTP check; GET when it is not set.
 	// +optional
 	Method HealthMonitorMethod `json:"method,omitempty"`
-	// Host is the Host header of an HTTP check, which then speaks HTTP/1.1 and not HTTP/1.0. Octavia wants a name with a dot.
-	// +kubebuilder:validation:Pattern=`^([A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.)+[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`
-	// +kubebuilder:validation:MaxLength=253
-	// +optional
-	Host string `json:"host,omitempty"`
 	// Path is what an HTTP check asks for.
 	// +kubebuilder:validation:Pattern=`^/[A-Za-z0-9/._~!$&()*+,;=:@%?-]*$`
 	// +kubebuilder:validation:MaxLength=255

@@ -237,7 +237,7 @@ func membersAttributes(owner lb.Owner, members []lb.Member) []attributes {
 }
 
 func monitorAttributes(owner lb.Owner, poolKey string, m *lb.Monitor) attributes {
-	a := attributes{
+	return attributes{
 		"name":             or(m.Name),
 		"tags":             tags(owner, lb.KindMonitor, poolKey, m.Tags),
 		"admin_state_up":   !m.Disabled,
@@ -248,12 +248,7 @@ func monitorAttributes(owner lb.Owner, poolKey string, m *lb.Monitor) attributes
 		"http_method":      or(m.HTTPMethod),
 		"url_path":         or(m.URLPath),
 		"expected_codes":   or(m.ExpectedCodes),
-		"domain_name":      or(m.Host),
 	}
-	if m.Host != "" {
-		a["http_version"] = 1.1
-	}
-	return a
 }
 
 // bareLoadBalancer is the body of a create without children.

@@ -302,7 +302,6 @@ type wireMonitor struct {
 	HTTPMethod     string    `json:"http_method"`
 	URLPath        string    `json:"url_path"`
 	ExpectedCodes  string    `json:"expected_codes"`
-	DomainName     string    `json:"domain_name"`
 	Pools          []wireRef `json:"pools"`
 }
 
@@ -311,7 +310,7 @@ func (w wireMonitor) model() *lb.Monitor {
 	m := &lb.Monitor{ID: w.ID, Name: w.Name, Tags: meta.Tags, ProvisioningStatus: w.ProvisioningStatus, Disabled: w.disabled(),
 		Type: w.Type, Delay: w.Delay, Timeout: w.Timeout, MaxRetries: w.MaxRetries, MaxRetriesDown: w.MaxRetriesDown}
 	if w.Type == "HTTP" || w.Type == "HTTPS" {
-		m.HTTPMethod, m.URLPath, m.ExpectedCodes, m.Host = w.HTTPMethod, w.URLPath, w.ExpectedCodes, w.DomainName
+		m.HTTPMethod, m.URLPath, m.ExpectedCodes = w.HTTPMethod, w.URLPath, w.ExpectedCodes
 	}
 	return m
 }

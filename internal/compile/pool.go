@@ -113,7 +113,7 @@ func (c *compiler) pool(p *pool) lb.Pool {
 	}
 	if !slices.ContainsFunc(p.shares, func(s share) bool { return s.backend.answers == 0 }) {
 		// How users want their backends to be checked says nothing about the responder.
-		monitor.Type, monitor.HTTPMethod, monitor.URLPath, monitor.ExpectedCodes, monitor.Host = "TCP", "", "", "", ""
+		monitor.Type, monitor.HTTPMethod, monitor.URLPath, monitor.ExpectedCodes = "TCP", "", "", ""
 	}
 	checkNodes := monitor.Type == "TCP" && !slices.ContainsFunc(shares, func(s share) bool { return s.backend.check == 0 })
 	for _, m := range weigh(shares) {
@@ -169,7 +169,7 @@ func monitorOf(wanted v1alpha1.HealthMonitor) lb.Monitor {
 		if wanted.Method != "" {
 			m.HTTPMethod = string(wanted.Method)
 		}
-		m.Host = wanted.Host
+		// There is no Host: Octavia of 2025.1 renders HTTP/1.1 checks with an option at which HAProxy stops.
 	}
 	return m
 }

@@ -24,7 +24,7 @@ targetRefs:
 - {group: "", kind: Service, name: web}
 - {group: "", kind: Service, name: web, sectionName: https}
 - {group: "", kind: Service, name: shop, sectionName: "8443"}
-healthMonitor: {type: HTTP, method: HEAD, path: /healthz, host: web.example.com, expectedCodes: 200-204, delaySeconds: 10, timeoutSeconds: 5}
+healthMonitor: {type: HTTP, method: HEAD, path: /healthz, expectedCodes: 200-204, delaySeconds: 10, timeoutSeconds: 5}
 algorithm: LeastConnections
 sessionPersistence: {type: SourceIP}
 tls:
@@ -48,10 +48,8 @@ tls:
 		{"a CA elsewhere", target + "tls: {caCertificateRefs: [{kind: Service, name: ca}]}", `Unsupported value: "Service"`},
 		{"an unknown version", target + "tls: {verification: None, versions: [SSLv3]}", `Unsupported value: "SSLv3"`},
 		{"a cipher list in one string", target + "tls: {verification: None, ciphers: ['A:B']}", "should match"},
-		{"a path of a TCP check", target + "healthMonitor: {path: /healthz}", "method, host, path and expectedCodes need type HTTP"},
-		{"a host of a TCP check", target + "healthMonitor: {type: TCP, host: web.example.com}", "method, host, path and expectedCodes need type HTTP"},
+		{"a path of a TCP check", target + "healthMonitor: {path: /healthz}", "method, path and expectedCodes need type HTTP"},
 		{"an HTTPS check", target + "healthMonitor: {type: HTTPS}", `Unsupported value: "HTTPS"`},
-		{"a host without a dot", target + "healthMonitor: {type: HTTP, host: web}", "should match"},
 		{"a timeout beyond the delay", target + "healthMonitor: {delaySeconds: 2, timeoutSeconds: 3}", "timeoutSeconds must not exceed delaySeconds"},
 		{"a method that changes things", target + "healthMonitor: {type: HTTP, method: DELETE}", `Unsupported value: "DELETE"`},
 	} {

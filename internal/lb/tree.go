@@ -350,8 +350,6 @@ type Monitor struct {
 	HTTPMethod    string `json:"httpMethod,omitempty"`
 	URLPath       string `json:"urlPath,omitempty"`
 	ExpectedCodes string `json:"expectedCodes,omitempty"`
-	// Host is sent as the Host header, in HTTP/1.1; without it checks speak HTTP/1.0. Whether there is one is immutable after create.
-	Host string `json:"host,omitempty"`
 }
 
 // Empty says whether the tree has no load balancer: nothing wanted, or nothing observed.

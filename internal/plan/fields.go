@@ -91,7 +91,6 @@ func setPoolTLS(part func(to, from *lb.PoolTLS)) func(to, from *lb.Pool) {
 
 var monitorSetters = setters[lb.Monitor]{
 	"admin_state_up":   func(to, from *lb.Monitor) { to.Disabled = from.Disabled },
-	"domain_name":      func(to, from *lb.Monitor) { to.Host = from.Host },
 	"delay":            func(to, from *lb.Monitor) { to.Delay = from.Delay },
 	"expected_codes":   func(to, from *lb.Monitor) { to.ExpectedCodes = from.ExpectedCodes },
 	"http_method":      func(to, from *lb.Monitor) { to.HTTPMethod = from.HTTPMethod },

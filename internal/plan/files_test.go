@@ -290,8 +290,6 @@ func parsePool(t *testing.T, fields []string) lb.Pool {
 			pool.Persistence = lb.HTTPCookie
 		case name == "algorithm":
 			pool.Algorithm = value
-		case name == "host":
-			pool.Monitor.Type, pool.Monitor.Host = "HTTP", value
 		case name == "tls":
 			pool.TLS = &lb.PoolTLS{Versions: []string{"TLSv1.2", "TLSv1.3"}, ALPN: []string{"http/1.1"}}
 			pool.TLS.CA, pool.TLS.Certificate, _ = strings.Cut(value, ",")

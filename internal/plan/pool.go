@@ -223,13 +223,11 @@ func memberReason(want, have []lb.Member) string {
 // updateMonitor changes what can be changed. A monitor of another type replaces the old one; Octavia allows only one, so
 // that for a moment every member counts as healthy.
 func (c *change) updateMonitor(pool Ref, want, have *lb.Monitor) {
-	if have != nil && (want == nil || want.Type != have.Type || (want.Host == "") != (have.Host == "") || have.ProvisioningStatus == lb.Errored) {
+	if have != nil && (want == nil || want.Type != have.Type || have.ProvisioningStatus == lb.Errored) {
 		reason := "no monitor is wanted"
 		switch {
 		case want != nil && want.Type != have.Type:
 			reason = fmt.Sprintf("a monitor's type cannot change from %s to %s", have.Type, want.Type)
-		case want != nil && (want.Host == "") != (have.Host == ""):
-			reason = "a monitor's HTTP version cannot change"
 		case want != nil:
 			reason = "it is in ERROR, where Octavia refuses changes"
 		}
@@ -260,7 +258,6 @@ func monitorFields(want, have *lb.Monitor) []string {
 	}{
 		{"admin_state_up", want.Disabled != have.Disabled},
 		{"delay", want.Delay != have.Delay},
-		{"domain_name", want.Host != have.Host},
 		{"expected_codes", want.ExpectedCodes != have.ExpectedCodes},
 		{"http_method", want.HTTPMethod != have.HTTPMethod},
 		{"max_retries", want.MaxRetries != have.MaxRetries},

@@ -187,7 +187,7 @@ func TestPolicy_backendsOverTLS(t *testing.T) {
 		g.apply(named(secret, infra, "own"))
 		update(g, policy, func(p *v1alpha1.OpenStackBackendPolicy) {
 			p.Spec.TLS.ClientCertificateRef = &v1alpha1.SecretName{Name: "own"}
-			p.Spec.HealthMonitor = &v1alpha1.HealthMonitor{Type: v1alpha1.HealthMonitorHTTP, Path: "/healthz", Host: "site.policy.test", DelaySeconds: 2, TimeoutSeconds: 1}
+			p.Spec.HealthMonitor = &v1alpha1.HealthMonitor{Type: v1alpha1.HealthMonitorHTTP, Path: "/healthz", DelaySeconds: 2, TimeoutSeconds: 1}
 		})
 		g.eventually(2*time.Minute, "the backend sees the certificate", func() error {
 			a, err := get(g.Context(), g.outside, plainURL, "any.policy.test")
