@@ -479,8 +479,12 @@ func TestServedKinds_ofAnOlderInstallation(t *testing.T) {
 	for _, plural := range []string{"gatewayclasses", "gateways", "httproutes", "referencegrants"} {
 		read(filepath.Join(gatewayAPICRDs(t), "gateway.networking.k8s.io_"+plural+".yaml"))
 	}
-	for _, plural := range []string{"openstackgatewayclassconfigs", "openstackbackendpolicies"} {
-		read(filepath.Join(configDir, "crd", "gateway-api-openstack.dev_"+plural+".yaml"))
+	own, err := filepath.Glob(filepath.Join(configDir, "crd", "gateway-api-openstack.dev_*.yaml"))
+	if err != nil || len(own) == 0 {
+		t.Fatalf("our own CRDs: %v, %v", own, err)
+	}
+	for _, file := range own {
+		read(file)
 	}
 	if _, err = envtest.InstallCRDs(admin, envtest.CRDInstallOptions{CRDs: crds}); err != nil {
 		t.Fatal(err)
