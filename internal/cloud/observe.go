@@ -205,7 +205,7 @@ func (c *Client) observeChildren(ctx context.Context, t, want *lb.Tree) error {
 		if m, ok := monitors[w.HealthMonitorID]; ok {
 			pool.Monitor = m.model()
 		} else if w.HealthMonitorID != "" {
-			t.Foreign = append(t.Foreign, lb.Foreign{Kind: lb.KindMonitor, ID: w.HealthMonitorID})
+			t.Foreign = append(t.Foreign, lb.Foreign{Kind: lb.KindMonitor, ID: w.HealthMonitorID, Pool: pool.Key})
 		}
 		t.Pools = append(t.Pools, pool)
 	}

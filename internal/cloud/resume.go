@@ -2,6 +2,7 @@ package cloud
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -40,7 +41,8 @@ func (c *Client) Resume(ctx context.Context, have *lb.Tree, since time.Time, sli
 	}
 }
 
-// sameShape compares the children by id and requires them to be ACTIVE.
+// sameShape compares the children by id, and what is below them as far as the same lists tell it, and requires them to be ACTIVE. What others
+// have put below ours since it was made is nothing that we know, although updated_at says nothing of it any more.
 func (c *Client) sameShape(ctx context.Context, have *lb.Tree) error {
 	shape, err := c.observeShape(ctx, have.Owner, have.ID)
 	if err != nil {
@@ -63,6 +65,9 @@ func (c *Client) sameShape(ctx context.Context, have *lb.Tree) error {
 			found = append(found, o.meta())
 		}
 	}
+	if name := grown(have, shape); name != "" {
+		return stale("load balancer "+have.ID, fmt.Sprintf("something is below %q that was not made with it", name))
+	}
 	var want, got []string
 	for _, m := range childMetas(*have) {
 		want = append(want, m.ID)
@@ -84,6 +89,42 @@ func (c *Client) sameShape(ctx context.Context, have *lb.Tree) error {
 	}
 	allActive(have)
 	return nil
+}
+
+// grown names a child of ours that has another number of rules, members, monitors or policies below it than have knows of; "" for none.
+func grown(have *lb.Tree, shape children) string {
+	policies := map[string]int{}
+	rules := map[string]int{}
+	members := map[string]int{}
+	monitors := map[string]string{}
+	for _, l := range have.Listeners {
+		policies[l.ID] = len(l.Policies)
+		for _, p := range l.Policies {
+			rules[p.ID] = len(p.Rules)
+		}
+	}
+	for _, p := range have.Pools {
+		members[p.ID] = len(p.Members)
+		if p.Monitor != nil {
+			monitors[p.ID] = p.Monitor.ID
+		}
+	}
+	for _, w := range shape.listeners {
+		if n, ok := policies[w.ID]; ok && n != len(w.Policies) {
+			return w.Name
+		}
+	}
+	for _, w := range shape.policies {
+		if n, ok := rules[w.ID]; ok && n != len(w.Rules) {
+			return w.Name
+		}
+	}
+	for _, w := range shape.pools {
+		if n, ok := members[w.ID]; ok && (n != len(w.Members) || monitors[w.ID] != w.HealthMonitorID) {
+			return w.Name
+		}
+	}
+	return ""
 }
 
 func stale(resource, message string) error {

@@ -876,3 +876,44 @@ func TestApply_waitsLittleLongerThanOctavia(t *testing.T) {
 		})
 	}
 }
+
+// Between the end of a creation and the look that finds it others may have put something below it; the updated_at of that look is the witness for
+// what we made, so it has to show then.
+func TestResume_seesWhatOthersPutBelowMeanwhile(t *testing.T) {
+	t.Parallel()
+	for name, put := range map[string]func(g *ground, have *lb.Tree){
+		"nothing": func(*ground, *lb.Tree) {},
+		"policy": func(g *ground, have *lb.Tree) {
+			g.raw(octavia, http.MethodPost, "/l7policies", map[string]any{"l7policy": map[string]any{"listener_id": have.Listeners[0].ID, "action": "REJECT"}})
+		},
+		"rule": func(g *ground, have *lb.Tree) {
+			g.raw(octavia, http.MethodPost, "/l7policies/"+have.Listeners[0].Policies[0].ID+"/rules",
+				map[string]any{"rule": map[string]any{"type": "PATH", "compare_type": "EQUAL_TO", "value": "/"}})
+		},
+		"member": func(g *ground, have *lb.Tree) {
+			g.raw(octavia, http.MethodPost, "/pools/"+have.Pools[0].ID+"/members", map[string]any{"member": map[string]any{"address": "10.0.9.9", "protocol_port": 9}})
+		},
+		"monitor": func(g *ground, have *lb.Tree) {
+			g.raw(octavia, http.MethodDelete, "/healthmonitors/"+have.Pools[0].Monitor.ID, nil)
+			g.clock.Advance(time.Minute)
+			g.raw(octavia, http.MethodPost, "/healthmonitors", map[string]any{"healthmonitor": map[string]any{"pool_id": have.Pools[0].ID, "type": "TCP", "delay": 5, "timeout": 3, "max_retries": 2}})
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := newGround(t, sim.Options{Latency: sim.Pending(30 * time.Second)}, Options{})
+			have, want := g.observe(), g.tree(1)
+			began := g.clock.Now()
+			if p, err := g.client.Apply(t.Context(), have, plan.Diff(want, have)[:1], 10*time.Second, nil); err != nil || !p.Pending {
+				t.Fatalf("got %+v, %v", p, err)
+			}
+			g.clock.Advance(time.Minute)
+			put(g, have)
+			g.clock.Advance(time.Minute)
+			_, err := g.client.Resume(t.Context(), have, began, 10*time.Second)
+			if stale := ClassOf(err) == Stale; stale != (name != "nothing") || err != nil && !stale {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}

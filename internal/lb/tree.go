@@ -123,8 +123,9 @@ type Foreign struct {
 	Kind Kind   `json:"kind"`
 	ID   string `json:"id"`
 	Name string `json:"name,omitempty"`
-	// Port is set for listeners, the only children that collide by more than id.
-	Port int `json:"port,omitempty"`
+	// Port is set for listeners and Pool, the key of one of ours, for health monitors: these collide by more than id.
+	Port int    `json:"port,omitempty"`
+	Pool string `json:"pool,omitempty"`
 }
 
 // Protocol is a listener's or pool's protocol in Octavia's terms.

@@ -129,7 +129,10 @@ func parseTree(t *testing.T, text string) *lb.Tree {
 			tree.Asked = parseFloatingIP(t, fields[1:])
 		case "foreign":
 			f := lb.Foreign{Kind: lb.Kind(fields[1]), ID: fields[2], Name: "by-hand"}
-			if len(fields) > 3 {
+			switch {
+			case len(fields) > 3 && f.Kind == lb.KindMonitor:
+				f.Pool = fields[3]
+			case len(fields) > 3:
 				f.Port = number(t, fields[3])
 			}
 			tree.Foreign = append(tree.Foreign, f)

@@ -22,6 +22,15 @@ func (p *planner) spare(kind lb.Kind, ref Ref, below ...lb.Kind) bool {
 	return true
 }
 
+func (p *planner) foreignMonitor(pool string) *lb.Foreign {
+	for i := range p.have.Foreign {
+		if f := &p.have.Foreign[i]; f.Kind == lb.KindMonitor && f.Pool == pool {
+			return f
+		}
+	}
+	return nil
+}
+
 func (p *planner) foreignOn(port int) *lb.Foreign {
 	for i := range p.have.Foreign {
 		if f := &p.have.Foreign[i]; f.Kind == lb.KindListener && f.Port == port {

@@ -237,6 +237,11 @@ func (c *change) updateMonitor(pool Ref, want, have *lb.Monitor) {
 	if want == nil {
 		return
 	}
+	if foreign := c.foreignMonitor(pool.Key); foreign != nil {
+		c.conflict(Conflict{Kind: lb.KindMonitor, Key: monitorRef(pool, "").Key, ID: foreign.ID, Reason: fmt.Sprintf(
+			"the pool %q has the health monitor %s, which is not ours, and a pool takes only one: delete that by hand", pool.Key, foreign.ID)})
+		return
+	}
 	if have == nil {
 		c.add(Step{Verb: Create, Kind: lb.KindMonitor, Ref: monitorRef(pool, ""), Parent: pool, Monitor: want, Reason: "the pool has no such monitor"})
 		return
