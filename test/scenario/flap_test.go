@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/sim"
 )
@@ -42,7 +41,7 @@ func TestStatus_repeatedFailuresWriteNothing(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), hung)
 			defer cancel()
 			w, err := newWorld(ctx, t.TempDir(), sim.Options{})
 			if err != nil {

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr/funcr"
 	corev1 "k8s.io/api/core/v1"
@@ -25,7 +24,7 @@ import (
 // has anything of a private key, a certificate or a credential.
 func TestSecrets_areNowhereInWhatARunWrites(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), hung)
 	defer cancel()
 	var written strings.Builder
 	note := func(what string, v any) { fmt.Fprintf(&written, "%s: %v\n", what, v) }

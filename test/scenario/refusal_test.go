@@ -4,7 +4,6 @@ import (
 	"context"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -16,7 +15,7 @@ import (
 // stageOf runs commands in a new world and returns what the last one said.
 func stageOf(t *testing.T, opts sim.Options) (w *world, run func(commands ...string) string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), hung)
 	t.Cleanup(cancel)
 	w, err := newWorld(ctx, t.TempDir(), opts)
 	if err != nil {
