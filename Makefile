@@ -9,6 +9,9 @@ GATEWAY_API_CRDS = $(shell go list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)/con
 # One OpenStack release of test/stack: trixie, forky or bookworm.
 export RELEASE ?= trixie
 TEST_FLAGS ?=
+# Numbers of Gateways of "make bench-scale", and where its report goes.
+SIZES ?= 10,100,1000
+PUBLISH ?=
 # How much of test/robustness "make robustness" plays.
 SCHEDULES ?= 10000
 TIME ?=
@@ -94,6 +97,11 @@ release-check: ## Build a release twice, from two clones, and fail when a byte d
 bench: ## Calls and time against Octavia's own for 1 to 200 rules, and the speed of compile, plan and route (about 5 minutes).
 	GATEWAY_API_OPENSTACK_BENCH=1 go test -count=1 -v -run Ratios ./test/bench
 	go test -run '^$$' -bench . -benchtime 5x ./internal/compile ./internal/plan ./internal/route
+
+.PHONY: bench-scale
+bench-scale: ## Memory, CPU, calls and latencies with 10, 100 and 1,000 Gateways, and bursts; SIZES=10,100 for fewer; PUBLISH=1 writes docs/scale.
+	@assets=$$(hack/kube-assets.sh) && KUBEBUILDER_ASSETS=$$assets GATEWAY_API_OPENSTACK_SCALE=$(SIZES) \
+	GATEWAY_API_OPENSTACK_SCALE_PUBLISH=$(if $(PUBLISH),$(CURDIR)/docs/scale) go test -count=1 -v -timeout 8h $(TEST_FLAGS) ./test/bench/scale
 
 ##@ The real stack (root; network namespaces on this machine)
 .PHONY: stack-up
