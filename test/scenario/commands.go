@@ -340,8 +340,15 @@ func outside(_ context.Context, w *world, c *command) (string, error) {
 }
 
 // id finds the Octavia object or the floating IP with a name. A floating IP's is its address, a rule's its value, a member's its
-// address and port.
+// address and port; monitor:POOL is the health monitor of a pool.
 func (w *world) id(name string) (string, error) {
+	if pool, ok := strings.CutPrefix(name, "monitor:"); ok {
+		id, err := w.id(pool)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprint(w.cloud.Snapshot()["pools"][id]["healthmonitor_id"]), nil
+	}
 	found := ""
 	for _, collection := range []string{"loadbalancers", "listeners", "pools", "l7policies", "rules", "members", "floatingips"} {
 		for id, o := range w.cloud.Snapshot()[collection] {
