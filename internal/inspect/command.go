@@ -163,7 +163,7 @@ func (t *tool) command() *cobra.Command {
 		}
 		return nil
 	}
-	root.AddCommand(t.treeCommand(), t.endpointsCommand(), t.explainCommand(), t.planCommand(), t.renderCommand(), t.auditCommand(), t.dumpCommand(), t.probeCommand())
+	root.AddCommand(t.treeCommand(), t.uiCommand(), t.endpointsCommand(), t.explainCommand(), t.planCommand(), t.renderCommand(), t.auditCommand(), t.dumpCommand(), t.probeCommand())
 	return root
 }
 
