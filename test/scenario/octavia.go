@@ -5,11 +5,15 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/inspect"
 )
+
+// taken is the time of a picture, which has a part of a random pause in it.
+var taken = regexp.MustCompile(`taken: "[^"]*"`)
 
 // octavia runs kubectl octavia over the world as it is.
 func octavia(ctx context.Context, w *world, c *command) (string, error) {
@@ -32,5 +36,5 @@ func octavia(ctx context.Context, w *world, c *command) (string, error) {
 	if code != 0 {
 		fmt.Fprintf(&out, "exit code %d\n", code)
 	}
-	return strings.ReplaceAll(out.String(), w.cloud.URL(), "http://cloud"), nil
+	return taken.ReplaceAllString(strings.ReplaceAll(out.String(), w.cloud.URL(), "http://cloud"), "taken: <time>"), nil
 }

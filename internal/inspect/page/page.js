@@ -156,7 +156,7 @@ function draw() {
 	const ill = all.filter(sick).length;
 	const bad = picture.gateways.filter(troubled).length;
 	const pending = picture.gateways.reduce((n, g) => n + (g.pending || []).length, 0);
-	$("sum").replaceChildren(state(count(picture.gateways.length, "Gateway"), bad ? "warn" : "ok"), bad ? state(bad + " with trouble", "warn") : "",
+	$("sum").replaceChildren(state(count(picture.gateways.length, "Gateway"), bad ? "" : "ok"), bad ? state(bad + " with trouble", "warn") : "",
 		state(count(all.length - ill, "member") + " up", "ok"), ill ? state(ill + " down", "bad") : "", state(count(pending, "call") + " pending", pending ? "warn" : ""));
 	wire();
 	if (focus && $(focus)) $(focus).focus({ preventScroll: true });
