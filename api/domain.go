@@ -13,6 +13,10 @@ const Domain = "gateway-api-openstack.dev"
 // DefaultControllerName is the spec.controllerName of GatewayClasses that a default installation serves.
 const DefaultControllerName = Domain + "/gateway-controller"
 
+// ReplaceAnnotation on a Gateway asks for another load balancer in the place of the one whose id is its value: with what its class asks for by now and
+// Octavia cannot change. It does so once, since the new one has another id.
+const ReplaceAnnotation = Domain + "/replace-load-balancer"
+
 // Finalizer holds a Gateway until nothing of it is left in the cloud. This is the one of a default installation: see FinalizerFor.
 const Finalizer = Domain + "/cloud-resources"
 

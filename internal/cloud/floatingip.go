@@ -39,7 +39,7 @@ func (e execution) floatingIP(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if portID != "" && there.PortID != "" && there.PortID != portID {
+	if portID != "" && there.PortID != "" && there.PortID != portID && (e.have.Old == nil || there.PortID != e.have.Old.VIP.PortID) {
 		return &Error{Class: UserFault, Reason: ReasonAddress, Op: "attach", Resource: "floating IP " + there.Address,
 			Message: "it is in use by another port: " + there.PortID}
 	}

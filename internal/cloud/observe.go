@@ -26,7 +26,7 @@ import (
 //	                    the members of each pool
 //	HTTPS listeners     1 list of secrets more, unless it is PENDING
 //
-// Two load balancers that both prove to be this Gateway's are a Conflict. Children without our mark are in Foreign.
+// Two load balancers that both prove to be this Gateway's are a Conflict, unless one was made to replace the other: see observeBoth. Children without our mark are in Foreign.
 // A tree that was read completely comes with a Broken error when children are stuck: see stuckChildren.
 func (c *Client) Observe(ctx context.Context, owner lb.Owner) (lb.Tree, error) {
 	return c.ObserveFor(ctx, owner, nil, nil)
@@ -63,6 +63,9 @@ func (c *Client) ObserveFor(ctx context.Context, owner lb.Owner, want, known *lb
 		return left, err
 	case 1:
 	default:
+		if made, old, ok := successor(found); ok {
+			return c.observeBoth(ctx, owner, made, old, want)
+		}
 		ids := make([]string, len(found))
 		for i, w := range found {
 			ids[i] = w.ID
@@ -92,6 +95,49 @@ func (c *Client) ObserveFor(ctx context.Context, owner lb.Owner, want, known *lb
 		return lb.Tree{}, err
 	}
 	return tree, c.stuckChildren(tree, found[0].UpdatedAt)
+}
+
+// successor tells of two load balancers which one was made to replace the other.
+func successor(found []wireLoadBalancer) (made, old wireLoadBalancer, ok bool) {
+	if len(found) != 2 {
+		return made, old, false
+	}
+	a, b := found[0], found[1]
+	switch first, second := lb.ReplacesFromTags(a.Tags) == b.ID, lb.ReplacesFromTags(b.Tags) == a.ID; {
+	case first && !second:
+		return a, b, true
+	case second && !first:
+		return b, a, true
+	}
+	return made, old, false
+}
+
+// observeBoth reads a load balancer and the one that it replaces. Both are read whole each time, since the operating statuses, which no updated_at tells
+// about, say when the one can do what the other does.
+func (c *Client) observeBoth(ctx context.Context, owner lb.Owner, made, replaced wireLoadBalancer, want *lb.Tree) (lb.Tree, error) {
+	tree, old := made.model(owner), replaced.model(owner)
+	for _, t := range []*lb.Tree{&tree, &old} {
+		if t.ProvisioningStatus.Pending() {
+			if err := c.observeAddresses(ctx, t, want); err != nil {
+				return lb.Tree{}, err
+			}
+			continue
+		}
+		if err := c.observeChildren(ctx, t, want); err != nil {
+			return lb.Tree{}, err
+		}
+	}
+	if tree.FloatingIP == nil && old.FloatingIP != nil {
+		tree.FloatingIP = old.FloatingIP
+	}
+	if tree.Asked != nil && tree.FloatingIP != nil && tree.Asked.ID == tree.FloatingIP.ID {
+		tree.Asked = nil
+	}
+	if len(tree.Secrets) == 0 {
+		tree.Secrets = old.Secrets
+	}
+	tree.Old = &old
+	return tree, c.stuckChildren(tree, made.UpdatedAt)
 }
 
 func unchanged(now, known *lb.Tree) bool {

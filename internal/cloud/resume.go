@@ -55,13 +55,17 @@ func (c *Client) sameShape(ctx context.Context, have *lb.Tree) error {
 	for _, o := range shape.pools {
 		found = append(found, o.meta())
 	}
+	// Policies and monitors are listed for all load balancers of the Gateway. There is one more only while it is replaced: anything else that shows
+	// up there is of another process that made one too.
 	for _, o := range shape.policies {
-		if have.Owner.Owns(o.Tags) {
+		below := have.Replaces == "" || slices.ContainsFunc(shape.listeners, func(l wireListener) bool { return l.ID == o.ListenerID })
+		if below && have.Owner.Owns(o.Tags) {
 			found = append(found, o.meta())
 		}
 	}
 	for _, o := range shape.monitors {
-		if have.Owner.Owns(o.Tags) {
+		below := have.Replaces == "" || slices.ContainsFunc(shape.pools, func(p wirePool) bool { return p.HealthMonitorID == o.ID })
+		if below && have.Owner.Owns(o.Tags) {
 			found = append(found, o.meta())
 		}
 	}

@@ -137,6 +137,7 @@ func (w wireLoadBalancer) model(owner lb.Owner) lb.Tree {
 	t := lb.Tree{Meta: w.wireMeta.model(), Owner: owner, ProjectID: w.ProjectID, Description: w.Description,
 		UpdatedAt: w.UpdatedAt, CreatedAt: w.CreatedAt, Provider: w.Provider, FlavorID: w.FlavorID, AvailabilityZone: w.AvailabilityZone,
 		VIP: lb.VIP{SubnetID: w.VIPSubnetID, NetworkID: w.VIPNetworkID, Address: w.VIPAddress, PortID: w.VIPPortID}}
+	t.Replaces = lb.ReplacesFromTags(t.Tags)
 	t.VIPSecurityGroupIDs = slices.Clone(w.VIPSecurityGroups)
 	slices.Sort(t.VIPSecurityGroupIDs)
 	for _, v := range w.AdditionalVIPs {

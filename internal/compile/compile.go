@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gateway-api-openstack/gateway-api-openstack/api"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/answer"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/status"
@@ -158,6 +159,7 @@ func (c *compiler) tree(listeners []*listener, routes []*route) lb.Tree {
 
 		VIPSecurityGroupIDs: c.in.Facts.VIPSecurityGroupIDs,
 	}
+	tree.Replaces = c.in.Gateway.Annotations[api.ReplaceAnnotation]
 	if i := c.in.Gateway.Spec.Infrastructure; i != nil {
 		tree.Tags = append(tree.Tags, lb.InfrastructureTags(unnamed(i.Labels), unnamed(i.Annotations))...)
 	}

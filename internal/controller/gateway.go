@@ -58,6 +58,8 @@ type pass struct {
 	refused []string
 	unsure  bool
 	why     string
+	// replacing says how far the replacement of the load balancer has come.
+	replacing string
 	// prohibitions counts what was learned of an administrator's prohibitions in this pass.
 	prohibitions int
 	// drift says that what is wanted is what the cloud had: any difference now is somebody else's work.
@@ -183,6 +185,9 @@ func (r *GatewayReconciler) attempt(ctx context.Context, p *pass) (again bool, e
 func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree, superseded func() bool) (have *lb.Tree, done bool) {
 	have, wait, err := r.observe(ctx, p, want)
 	certificates := cloud.OfCertificates(err) && !want.Empty()
+	if have != nil && have.Old != nil && (err == nil || cloud.ClassOf(err) == cloud.Broken) {
+		return r.replace(ctx, p, want, have, err, superseded), false
+	}
 	if err != nil && !certificates && !r.startsAnew(p, want, have, err) {
 		p.outcome = outcomeOf(err)
 		return nil, false
@@ -204,6 +209,8 @@ func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree
 	}
 	if err := cmp.Or(err, cloud.Errored(*have)); r.startsAnew(p, want, have, err) {
 		return r.startAnew(ctx, p, have, err), false
+	} else if err != nil && replaceable(p, want, have) {
+		return r.beginReplacing(ctx, p, want, have, superseded), false
 	}
 	todo := plan.New(want, have)
 	r.tellDrift(p, todo)
@@ -238,6 +245,8 @@ func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree
 			r.memory.keep(p.key, underway{uid: p.snapshot.Gateway.UID, have: have, since: r.Clock.Now(), read: p.read})
 		}
 		return have, false
+	case replaceable(p, want, have):
+		return r.beginReplacing(ctx, p, want, have, superseded), false
 	case len(todo.Conflicts) > 0:
 		p.outcome = conflict(todo.Conflicts)
 		return have, false
@@ -372,6 +381,7 @@ func (r *GatewayReconciler) finish(ctx context.Context, p *pass) (ctrl.Result, e
 		for _, k := range plan.KeptBy(&p.status.Want, p.status.Have) {
 			p.status.Kept = append(p.status.Kept, status.Keeps(k.What, k.Have, k.Want))
 		}
+		p.status.Replacement = cmp.Or(p.replacing, status.Replacement(&p.status.Want, p.status.Have, len(p.status.Kept)))
 	}
 	statuses := status.For(p.status)
 	if err := r.Writer.Write(ctx, p.snapshot, statuses); err != nil {

@@ -210,6 +210,11 @@ func (a *Audit) compare(v *view, seen map[string]bool) {
 	case v.want == nil:
 		a.unseen("Gateway "+gateway, fmt.Errorf("%s; what it has stays as it is, and there is nothing to compare it with", v.kept))
 	}
+	if v.have.Old != nil {
+		for _, o := range objectsOf(v.have.Old) {
+			add(Finding{State: Matched, Kind: o.kind, Key: o.key, ID: o.id, Name: o.name, Detail: "its load balancer is being replaced by " + v.have.ID})
+		}
+	}
 	judged := judge(v)
 	for _, o := range objectsOf(v.have) {
 		found := Finding{State: Matched, Kind: o.kind, Key: o.key, ID: o.id, Name: o.name}

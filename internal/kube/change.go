@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
+	"github.com/gateway-api-openstack/gateway-api-openstack/api"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/answer"
 )
 
@@ -46,6 +47,7 @@ func versionChanged(before, after client.Object) bool {
 func gatewayChanged(before, after client.Object) bool {
 	old, now := before.(*gwv1.Gateway), after.(*gwv1.Gateway)
 	return generationChanged(before, after) ||
+		old.Annotations[api.ReplaceAnnotation] != now.Annotations[api.ReplaceAnnotation] ||
 		!slices.Equal(before.GetFinalizers(), after.GetFinalizers()) ||
 		lost(old.Status.Conditions, now.Status.Conditions, gatewayConditions) ||
 		len(now.Status.Listeners) < len(old.Status.Listeners) ||

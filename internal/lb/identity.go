@@ -25,9 +25,12 @@ import (
 //	  route=<namespace>/<name>                                 policies only, for people
 //	  service=<namespace>/<name>:<port>                        pools only, one each, for people
 //	  label=<key>=<value>, annotation=<key>=<value>            load balancers only, from spec.infrastructure of the Gateway
+//	  replaces=<id>                                            load balancers only, the one of the same Gateway that it was made to replace
 //	  <any>, extra=<hashes>                                    load balancers only, the extra tags of the class as they are, and which they are
 //	Floating IP      description: "<mark> <gateway> controller=<controllerName>" (tags would be a second call)
 //	Barbican secret  name: "<mark> controller=<controllerName> key=<key> gateway=<namespace>/<name>" (there is nothing else)
+//
+// Two load balancers of one Gateway are a conflict, unless one says that it replaces the other.
 //
 // The key of a secret is the hash of its content (secret.go), and neither name nor content can change: a secret is found again after a
 // crash, never stored twice, and never mistaken for an older one.
@@ -137,6 +140,22 @@ func InfrastructureTags(labels, annotations map[string]string) []string {
 	})
 }
 
+// replacesPrefix begins the tag that names the load balancer to replace. It is as old as the load balancer that has it, and stays as long.
+const replacesPrefix = "replaces="
+
+// ReplacesTag is for a load balancer that is made to replace another one of the same Gateway.
+func ReplacesTag(id string) string { return Shorten(replacesPrefix + id) }
+
+// ReplacesFromTags is the id of the load balancer that one was made to replace, "" when it was made for none.
+func ReplacesFromTags(tags []string) string {
+	for _, t := range tags {
+		if id, ok := strings.CutPrefix(t, replacesPrefix); ok {
+			return id
+		}
+	}
+	return ""
+}
+
 // extraPrefix begins the tag that names the extra tags by their hashes. They have no prefix of their own, since others shall find them as they
 // are, so this tells them from the tags that others have added.
 const extraPrefix = "extra="
@@ -162,7 +181,7 @@ func ExtraTags(given []string) []string {
 
 // reserved says whether a tag looks like one of ours.
 func reserved(tag string) bool {
-	for _, prefix := range []string{markPrefix, "controller=", "gateway=", "role=", "key=", "route=", "service=", labelPrefix, annotationPrefix, extraPrefix} {
+	for _, prefix := range []string{markPrefix, "controller=", "gateway=", "role=", "key=", "route=", "service=", labelPrefix, annotationPrefix, extraPrefix, replacesPrefix} {
 		if strings.HasPrefix(tag, prefix) {
 			return true
 		}
@@ -170,7 +189,7 @@ func reserved(tag string) bool {
 	return false
 }
 
-// SplitTags divides the tags of a load balancer into those that a Gateway or its class decide about, sorted, and those of others.
+// SplitTags divides the tags of a load balancer into those that a Gateway or its class decide about, sorted, and those that stay: others' and ReplacesTag.
 // The identity is in neither.
 func SplitTags(tags []string) (decided, others []string) {
 	var hashes []string
@@ -184,7 +203,7 @@ func SplitTags(tags []string) (decided, others []string) {
 		case strings.HasPrefix(t, labelPrefix), strings.HasPrefix(t, annotationPrefix), strings.HasPrefix(t, extraPrefix),
 			!reserved(t) && slices.Contains(hashes, digest(t)[:10]):
 			decided = append(decided, t)
-		case !reserved(t):
+		case !reserved(t), strings.HasPrefix(t, replacesPrefix):
 			others = append(others, t)
 		}
 	}

@@ -190,3 +190,17 @@ func TestReadTags_knowsWhatIsNoWholeMark(t *testing.T) {
 		}
 	}
 }
+
+func TestReplacesTag_staysAndCannotBeGiven(t *testing.T) {
+	t.Parallel()
+	tag := lb.ReplacesTag("f3b0")
+	if got := lb.ReplacesFromTags([]string{"a", tag}); got != "f3b0" {
+		t.Errorf("read %q", got)
+	}
+	if extra := lb.ExtraTags([]string{tag}); len(extra) != 0 {
+		t.Errorf("a class may give %q", extra)
+	}
+	if decided, stay := lb.SplitTags([]string{tag}); len(decided) != 0 || len(stay) != 1 {
+		t.Errorf("%q are decided about, %q stay", decided, stay)
+	}
+}

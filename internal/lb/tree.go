@@ -81,6 +81,10 @@ type Tree struct {
 	// Secrets are the Barbican secrets of the Gateway, sorted by key; listeners name them by key. They are no part of the load
 	// balancer: they come before it and go after it.
 	Secrets []Secret `json:"secrets,omitempty"`
+	// Replaces is the id of the load balancer that the Gateway asks to replace; observed, of the one that this one was made to replace.
+	Replaces string `json:"replaces,omitempty"`
+	// Old is the load balancer that this one replaces, as long as there is one; observed only. A floating IP that it has is in FloatingIP of both.
+	Old *Tree `json:"old,omitempty"`
 	// UpdatedAt is when Octavia last changed the load balancer's record, as the API writes it; observed only. Every change below
 	// takes the load balancer's lock and so moves it.
 	UpdatedAt string `json:"updatedAt,omitempty"`
@@ -376,4 +380,16 @@ func (t *Tree) ListenerByKey(key string) *Listener {
 		}
 	}
 	return nil
+}
+
+// SharedVIP is a VIP that one tree asks for by its address and another one has, "" when there is none.
+func SharedVIP(want, have *Tree) string {
+	for _, w := range append([]VIP{want.VIP}, want.AdditionalVIPs...) {
+		for _, h := range append([]VIP{have.VIP}, have.AdditionalVIPs...) {
+			if w.Address != "" && w.Address == h.Address {
+				return w.Address
+			}
+		}
+	}
+	return ""
 }

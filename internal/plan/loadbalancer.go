@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gateway-api-openstack/gateway-api-openstack/api"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
 )
 
@@ -59,10 +60,15 @@ func (p *planner) remove() {
 
 // immutable reports what only another load balancer could fulfil and what a Gateway asks for itself.
 func (p *planner) immutable() {
+	remedy := fmt.Sprintf("annotate the Gateway with %s=%s to have the load balancer replaced", api.ReplaceAnnotation, p.have.ID)
+	if lb.SharedVIP(p.want, p.have) != "" {
+		// Another load balancer cannot have that one at the same time.
+		remedy = "delete the Gateway and create it again"
+	}
 	refuse := func(want, have string) {
 		if want != "" && have != "" && want != have {
 			p.conflict(Conflict{Kind: lb.KindLoadBalancer, Key: loadBalancerRef(p.have).Key, ID: p.have.ID, Address: true, Reason: fmt.Sprintf(
-				"the VIP address of a load balancer cannot change from %s to %s: delete the Gateway and create it again", have, want)})
+				"the VIP address of a load balancer cannot change from %s to %s: %s", have, want, remedy)})
 		}
 	}
 	refuse(p.want.VIP.Address, p.have.VIP.Address)

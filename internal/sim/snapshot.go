@@ -44,6 +44,12 @@ func (c *Cloud) Snapshot() Snapshot {
 		put("rules", id, e.view())
 		out["rules"][id]["l7policy_id"] = e.policy.ID
 	}
+	for id, f := range c.lb.flavors.made {
+		put("flavors", id, c.lb.flavors.view(f))
+	}
+	for id, f := range c.lb.flavors.madeProfiles {
+		put("flavorprofiles", id, c.lb.flavors.viewProfile(f))
+	}
 	for collection, objects := range c.net.objects {
 		for id, o := range objects {
 			put(collection, id, c.neutronView(collection, o))

@@ -31,6 +31,8 @@ type Input struct {
 	Outcome Outcome
 	// Kept are sentences about what the load balancer keeps though something else is asked for, since Octavia cannot change it.
 	Kept []string
+	// Replacement is what there is to say of replacing the load balancer; "" for nothing.
+	Replacement string
 	// Fault says why the parameters of the class cannot be used any more, while what there is goes on; "" when they can.
 	Fault string
 }
@@ -385,6 +387,9 @@ func unread(in Input) bool {
 // notes are what there is to say about a Gateway that works.
 func (in Input) notes() []string {
 	notes := slices.Clone(in.Kept)
+	if in.Replacement != "" {
+		notes = append(notes, in.Replacement)
+	}
 	if in.Fault != "" {
 		notes = append(notes, "It is kept as it was made, and its routes are followed, though the parameters of its class cannot be used any more: "+in.Fault)
 	}
@@ -399,7 +404,7 @@ func Keeps(what, have, want string) string {
 		}
 		return s
 	}
-	return fmt.Sprintf("It keeps its %s (%s) though the class asks for another (%s): Octavia cannot change that, a new Gateway gets it.", what, or(have), or(want))
+	return fmt.Sprintf("It keeps its %s (%s) though the class asks for another (%s): Octavia cannot change that.", what, or(have), or(want))
 }
 
 // noneProgrammed says that the Gateway has listeners, and all of them say why they are not served.
@@ -446,7 +451,10 @@ func serves(m lb.Meta) bool {
 
 // addressesOf are the addresses to publish: the floating IP when one is wanted, else the VIP. A published address goes only when
 // it is known to be gone.
-func addressesOf(in Input) []string {
+func addressesOf(in Input) []string { return Addresses(in) }
+
+// Addresses are those that a Gateway publishes.
+func Addresses(in Input) []string {
 	if len(in.Outcome.Addresses) > 0 {
 		return in.Outcome.Addresses
 	}

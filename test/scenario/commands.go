@@ -78,7 +78,7 @@ func (c *command) duration(text string) (time.Duration, error) {
 //
 //	apply FILE... | apply + YAML     objects as kubectl apply would; files are in testdata/manifests
 //	certificate NAMESPACE/NAME names=A,B   a new Secret, or a renewed one, of type kubernetes.io/tls; options: key=RSA, fault=mismatched
-//	edit KIND/NAMESPACE/NAME + YAML  a merge patch, which can also stand in the line
+//	edit KIND/NAMESPACE/NAME + YAML  a merge patch, which can also stand in the line; <NAME> is the id of the object with this name in the cloud
 //	delete KIND/NAMESPACE/NAME
 //	reconcile                        a pass for everything, as after an event, and the passes that follow within seconds
 //	tick DURATION                    time passes, with the passes that are due
@@ -134,6 +134,10 @@ func init() {
 		"authority":   authority,
 		"edit": func(ctx context.Context, w *world, c *command) (string, error) {
 			patch := c.input + strings.Join(c.args[min(1, len(c.args)):], " ")
+			patch, err := w.named(patch)
+			if err != nil {
+				return "", err
+			}
 			return w.kube.edit(ctx, c.arg(0), []byte(patch))
 		},
 		"delete": func(ctx context.Context, w *world, c *command) (string, error) { return w.kube.remove(ctx, c.arg(0)) },
@@ -304,15 +308,9 @@ func another(ctx context.Context, w *world, c *command) (string, error) {
 }
 
 func outside(_ context.Context, w *world, c *command) (string, error) {
-	path := c.arg(2)
-	for strings.Contains(path, "<") {
-		before, rest, _ := strings.Cut(path, "<")
-		name, after, _ := strings.Cut(rest, ">")
-		id, err := w.id(name)
-		if err != nil {
-			return "", err
-		}
-		path = before + id + after
+	path, err := w.named(c.arg(2))
+	if err != nil {
+		return "", err
 	}
 	var body any
 	if c.input != "" {
@@ -320,14 +318,8 @@ func outside(_ context.Context, w *world, c *command) (string, error) {
 		for _, name := range []struct{ word, id string }{{"$VIP_SUBNET", w.cloud.VIPSubnetID()}, {"$VIP_NETWORK", w.cloud.VIPNetworkID()}, {"$PUBLIC", w.cloud.PublicNetworkID()}} {
 			input = strings.ReplaceAll(input, name.word, name.id)
 		}
-		for strings.Contains(input, "<") {
-			before, rest, _ := strings.Cut(input, "<")
-			name, after, _ := strings.Cut(rest, ">")
-			id, err := w.id(name)
-			if err != nil {
-				return "", err
-			}
-			input = before + id + after
+		if input, err = w.named(input); err != nil {
+			return "", err
 		}
 		if err := unmarshal(input, &body); err != nil {
 			return "", err
@@ -337,6 +329,20 @@ func outside(_ context.Context, w *world, c *command) (string, error) {
 		return "", fmt.Errorf("%s %s: %w", c.arg(1), path, err)
 	}
 	return "", nil
+}
+
+// named puts the ids of the objects that are named in <> into a text.
+func (w *world) named(text string) (string, error) {
+	for strings.Contains(text, "<") {
+		before, rest, _ := strings.Cut(text, "<")
+		name, after, _ := strings.Cut(rest, ">")
+		id, err := w.id(name)
+		if err != nil {
+			return "", err
+		}
+		text = before + id + after
+	}
+	return text, nil
 }
 
 // id finds the Octavia object or the floating IP with a name. A floating IP's is its address, a rule's its value, a member's its
@@ -350,7 +356,7 @@ func (w *world) id(name string) (string, error) {
 		return fmt.Sprint(w.cloud.Snapshot()["pools"][id]["healthmonitor_id"]), nil
 	}
 	found := ""
-	for _, collection := range []string{"loadbalancers", "listeners", "pools", "l7policies", "rules", "members", "floatingips"} {
+	for _, collection := range []string{"loadbalancers", "listeners", "pools", "l7policies", "rules", "members", "floatingips", "flavors", "flavorprofiles"} {
 		for id, o := range w.cloud.Snapshot()[collection] {
 			called := o["name"]
 			switch collection {
