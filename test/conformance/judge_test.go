@@ -56,6 +56,26 @@ func TestSupportedFeatures_areThoseWithoutAGap(t *testing.T) {
 	}
 }
 
+// The gate is worth its time: at least 30 tests that have to pass, and one for each feature that is claimed.
+func TestSample_hasEachClaimedFeature(t *testing.T) {
+	claims := claimsOf(responder)
+	seen := map[string]bool{}
+	tests := testsOfRun(run{Configuration: responder, Claims: claims}, sample, true)
+	for _, p := range tests {
+		for _, f := range p.extended {
+			seen[f] = true
+		}
+	}
+	if len(tests) != len(sample) || len(tests) < 30 {
+		t.Errorf("%d of the %d tests of the sample have to pass with a responder; want all, and at least 30", len(tests), len(sample))
+	}
+	for _, f := range claims {
+		if isExtended(f) && !seen[f] {
+			t.Errorf("no test of the sample needs %s", f)
+		}
+	}
+}
+
 func TestJudge_findsEachKindOfWrongRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*run)

@@ -18,15 +18,18 @@ func main() {
 
 func command(args []string) error {
 	if len(args) == 0 {
-		return errors.New("want judge or report; see doc.go")
+		return errors.New("want judge, report or sample; see doc.go")
 	}
 	switch args[0] {
 	case "judge":
 		return judgeCommand(args[1:])
 	case "report":
 		return reportCommand(args[1:])
+	case "sample":
+		fmt.Println(strings.Join(sample, ","))
+		return nil
 	}
-	return fmt.Errorf("no command %q; there are judge and report", args[0])
+	return fmt.Errorf("no command %q; there are judge, report and sample", args[0])
 }
 
 // judgeCommand reads a log, writes the result as JSON and fails when something is wrong with it.

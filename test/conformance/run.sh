@@ -3,7 +3,7 @@
 #
 #   run.sh [CONFIGURATION...]      native, responder; both without arguments. Members are Pod addresses.
 #
-# ONLY=test,test runs these tests only. CLAIMED_ONLY=1 leaves out the tests that have to fail. PUBLISH=1 writes what was seen to
+# ONLY=test,test runs these tests only, ONLY=sample those of sample.go. CLAIMED_ONLY=1 leaves out the tests that have to fail. PUBLISH=1 writes what was seen to
 # docs/conformance; a configuration that is not run again keeps what was seen last. RELEASE selects the OpenStack release of the stack. Everything else is in docs/conformance/README.md.
 set -euo pipefail
 suite=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -33,6 +33,7 @@ set +a
 say "building the suite and its backend"
 go test -tags conformance -c -o "$work/conformance.test" .
 go build -o "$work/judge" .
+[ "$ONLY" != sample ] || ONLY=$("$work/judge" sample)
 CGO_ENABLED=0 go build -o "$work/echo-basic" sigs.k8s.io/gateway-api/conformance/echo-basic
 version=$(go list -m -f '{{.Version}}' sigs.k8s.io/gateway-api)
 crds=$(go list -m -f '{{.Dir}}' sigs.k8s.io/gateway-api)/config/crd/standard
