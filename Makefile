@@ -83,6 +83,10 @@ generate: ## Generate deepcopy functions and CRDs.
 golden: ## Rewrite all golden files; read the difference before you commit it.
 	go test ./internal/compile/... ./internal/plan/... ./test/scenario/... -update
 
+.PHONY: screenshots
+screenshots: ## Take the pictures of the page of kubectl octavia ui for the docs (needs Chromium).
+	@hack/screenshots.sh
+
 ##@ Release
 .PHONY: release
 release: ## Build everything of a release into dist/: binaries, OCI layout, chart, evidence, checksums. SIGNING_KEY=FILE signs with an SSH key.

@@ -206,3 +206,42 @@ func TestHistory_keepsThePlansThatWereSeen(t *testing.T) {
 		t.Fatalf("%d plans are kept, want %d", len(got), historyLength)
 	}
 }
+
+func TestServe_onLoopbackUntilInterrupted(t *testing.T) {
+	t.Parallel()
+	ctx, interrupt := context.WithCancel(t.Context())
+	out, write := io.Pipe()
+	tool := &tool{Options: Options{Out: write}}
+	ended := make(chan error, 1)
+	go func() {
+		ended <- tool.serve(ctx, 0, newPage(time.Minute, func(context.Context) (*Picture, error) { return samplePicture(t), nil }, time.Now))
+		_ = write.Close()
+	}()
+	said := make([]byte, 200)
+	n, err := out.Read(said)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url, hint, _ := strings.Cut(string(said[:n]), "\n")
+	if !strings.HasPrefix(url, "http://127.0.0.1:") || !strings.Contains(hint, "Ctrl-C") {
+		t.Fatalf("it says %q", said[:n])
+	}
+	for path, want := range map[string]string{"": "text/html; charset=utf-8", "page.js": "text/javascript; charset=utf-8", "page.css": "text/css; charset=utf-8", "icon.svg": "image/svg+xml", "picture.json": "application/json"} {
+		res, err := http.Get(url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		if res.StatusCode != 200 || res.Header.Get("Content-Type") != want {
+			t.Errorf("%q: %s, %s, want %s", path, res.Status, res.Header.Get("Content-Type"), want)
+		}
+	}
+	interrupt()
+	if err := <-ended; err != nil {
+		t.Errorf("an interruption is an error: %v", err)
+	}
+	if res, err := http.Get(url); err == nil {
+		_ = res.Body.Close()
+		t.Error("it still answers")
+	}
+}
