@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
 	"strings"
@@ -99,6 +100,8 @@ type session struct {
 	projectID string
 
 	checked atomic.Pointer[time.Time]
+	// outdated says that the catalog of a newer token has other endpoints than base.
+	outdated atomic.Bool
 
 	mu sync.Mutex
 	// refused is when Keystone last failed to renew the token, and why.
@@ -182,7 +185,7 @@ func (c *Client) open(ctx context.Context, cfg config) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{config: cfg, provider: provider, base: map[service]string{}}
+	s := &session{config: cfg, provider: provider}
 	now := c.opts.Clock.Now()
 	s.checked.Store(&now)
 	project, err := projectOf(provider)
@@ -190,6 +193,16 @@ func (c *Client) open(ctx context.Context, cfg config) (*session, error) {
 		return nil, err
 	}
 	s.projectID = project
+	if s.base, err = endpointsOf(provider, cfg); err != nil {
+		return nil, err
+	}
+	provider.ReauthFunc = func(ctx context.Context) error { return c.renew(ctx, s) }
+	return s, nil
+}
+
+// endpointsOf are where the catalog of a token says that the services are.
+func endpointsOf(provider *gophercloud.ProviderClient, cfg config) (map[service]string, error) {
+	base := map[service]string{}
 	for _, svc := range []service{octavia, neutron, barbican} {
 		eo := cfg.endpoint
 		eo.ApplyDefaults(string(svc))
@@ -200,10 +213,19 @@ func (c *Client) open(ctx context.Context, cfg config) (*session, error) {
 			}
 			return nil, classify(svc, "find", svc.title(), err)
 		}
-		s.base[svc] = baseURL(svc, endpoint)
+		base[svc] = baseURL(svc, endpoint)
 	}
-	provider.ReauthFunc = func(ctx context.Context) error { return c.renew(ctx, s) }
-	return s, nil
+	return base, nil
+}
+
+// moved says whether services are elsewhere, or are new. One that is missing all at once may be a mistake: it is used where it was.
+func moved(was, is map[service]string) bool {
+	for svc := range was {
+		if is[svc] == "" {
+			return false
+		}
+	}
+	return !maps.Equal(was, is)
 }
 
 // baseURL adds the version that the catalog's endpoint may or may not have.
@@ -286,6 +308,10 @@ func (c *Client) renew(ctx context.Context, s *session) error {
 	if err == nil {
 		s.provider.CopyTokenFrom(fresh)
 		fresh.HTTPClient.CloseIdleConnections()
+		if base, err := endpointsOf(fresh, s.config); err == nil && moved(s.base, base) {
+			s.outdated.Store(true)
+			s.checked.Store(&time.Time{})
+		}
 	}
 	s.mu.Lock()
 	s.refused, s.refusedAt = err, c.opts.Clock.Now()
@@ -307,7 +333,7 @@ func (c *Client) session(ctx context.Context) *session {
 	defer c.loading.Unlock()
 	s.checked.Store(&now)
 	cfg, err := c.parse()
-	if err == nil && cfg.equal(s.config) {
+	if err == nil && cfg.equal(s.config) && !s.outdated.Load() {
 		s.setReload(nil)
 		return s
 	}

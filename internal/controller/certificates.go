@@ -27,6 +27,11 @@ func refersToSecrets(have *lb.Tree) bool {
 	return false
 }
 
+// errKeyManagerGone is for a load balancer whose certificates are in a key manager that the catalog does not have any more, which may be a
+// mistake: what serves is left alone.
+var errKeyManagerGone = &cloud.Error{Class: cloud.OperatorFault, Reason: cloud.ReasonUnsupported, Op: "use", Resource: "Barbican",
+	Message: "the service catalog has no key manager any more, and the load balancer has certificates from it. Nothing is changed until it is listed again"}
+
 // goOnWithoutCertificates does all of a plan that needs no new certificate when the cloud refuses one, such as when Octavia may not read
 // Barbican, and when Barbican does not answer: HTTP listeners go on, HTTPS listeners keep what they have. A load balancer that has certificates is left
 // alone while Barbican does not answer. The pass ends with the cause; the next one tries again, with the secrets that are stored already.

@@ -196,6 +196,10 @@ func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree
 	if certificates {
 		return r.goOnWithoutCertificates(ctx, p, want, have, err), false
 	}
+	if !p.snapshot.Facts.KeyManager && !want.Empty() && refersToSecrets(have) {
+		p.outcome = outcomeOf(errKeyManagerGone)
+		return have, false
+	}
 	if have.ProvisioningStatus.Pending() {
 		p.outcome = pendingAfter(max(wait, pauseWait), atWork)
 		if wait > 0 {

@@ -3,6 +3,7 @@ package sim
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"time"
 )
 
@@ -21,6 +22,8 @@ type keystoneState struct {
 	adminProjectID, adminUserID string
 	appCredID, appCredSecret    string
 	tokens                      map[string]*token
+	// unlisted are the service types that the catalog does not have.
+	unlisted map[string]bool
 }
 
 type token struct {
@@ -43,6 +46,17 @@ func (c *Cloud) RevokeTokens() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.ks.tokens)
+}
+
+// Unlist makes the catalog one without these service types, and with all
+// others. Tokens that were issued already still show what they showed.
+func (c *Cloud) Unlist(types ...string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.ks.unlisted = map[string]bool{}
+	for _, t := range types {
+		c.ks.unlisted[t] = true
+	}
 }
 
 // RotateCredential makes a new application credential secret and revokes the
@@ -222,12 +236,13 @@ func (c *Cloud) catalog(r *request) []object {
 		}
 		return object{"id": compactName(name, ""), "name": name, "type": typ, "endpoints": endpoints}
 	}
-	return []object{
+	all := []object{
 		entry("keystone", "identity", "/identity"),
 		entry("octavia", "load-balancer", "/load-balancer"),
 		entry("neutron", "network", "/network"),
 		entry("barbican", "key-manager", "/key-manager"),
 	}
+	return slices.DeleteFunc(all, func(o object) bool { return c.ks.unlisted[o["type"].(string)] })
 }
 
 func compactName(name, iface string) string { return name + "-" + iface + "-endpoint" }

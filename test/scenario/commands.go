@@ -95,6 +95,7 @@ func (c *command) duration(text string) (time.Duration, error) {
 //	heal                             ends all faults and what is stuck
 //	quota KIND LIMIT
 //	tokens                           all tokens become invalid
+//	unlist SERVICE-TYPE...           the service catalog has these services no more, and all others, from the next token on
 //	credential                       a new application credential, in the file too
 //	revoke                           the application credential is not accepted any more
 //	clouds + TEXT                    somebody writes this into clouds.yaml
@@ -187,6 +188,10 @@ func init() {
 		},
 		"tokens": func(_ context.Context, w *world, _ *command) (string, error) {
 			w.cloud.RevokeTokens()
+			return "", nil
+		},
+		"unlist": func(_ context.Context, w *world, c *command) (string, error) {
+			w.cloud.Unlist(c.args...)
 			return "", nil
 		},
 		"credential": func(_ context.Context, w *world, _ *command) (string, error) {
