@@ -111,12 +111,20 @@ type session struct {
 	reload error
 }
 
+// Format hides the token and the credentials from every verb.
+func (s *session) Format(f fmt.State, _ rune) {
+	_, _ = fmt.Fprintf(f, "{session of project %s}", s.projectID)
+}
+
 // config is what clouds.yaml says.
 type config struct {
 	auth     gophercloud.AuthOptions
 	endpoint gophercloud.EndpointOpts
 	tls      *tls.Config
 }
+
+// Format hides the credentials from every verb.
+func (c config) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "{%s}", c.auth.IdentityEndpoint) }
 
 func (c config) equal(o config) bool {
 	return reflect.DeepEqual(c.auth, o.auth) && reflect.DeepEqual(c.endpoint, o.endpoint) &&

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/json"
 	"encoding/pem"
 	"errors"
 	"net/http"
@@ -258,6 +259,14 @@ func (e execution) secret(ctx context.Context) error {
 	return nil
 }
 
+// payload is what a request stores in Barbican. Only its JSON shows it: in a print it is an address.
+type payload struct{ text *string }
+
+func newPayload(text string) payload { return payload{&text} }
+
+// MarshalJSON reveals the payload, to the request.
+func (p payload) MarshalJSON() ([]byte, error) { return json.Marshal(*p.text) }
+
 // secretBody is what Octavia can read: a certificate as PKCS#12 without a password, CA certificates as PEM.
 func secretBody(s *lb.Secret) (attributes, error) {
 	switch {
@@ -267,7 +276,7 @@ func secretBody(s *lb.Secret) (attributes, error) {
 			// The cause could quote what it could not read.
 			return nil, planError("the certificate of secret %q cannot be encoded", s.Key)
 		}
-		return attributes{"secret_type": "opaque", "payload": base64.StdEncoding.EncodeToString(bundle),
+		return attributes{"secret_type": "opaque", "payload": newPayload(base64.StdEncoding.EncodeToString(bundle)),
 			"payload_content_type": "application/octet-stream", "payload_content_encoding": "base64"}, nil
 	case s.ClientCA != nil:
 		var text bytes.Buffer
@@ -276,7 +285,7 @@ func secretBody(s *lb.Secret) (attributes, error) {
 				return nil, planError("the CA certificates of secret %q cannot be encoded", s.Key)
 			}
 		}
-		return attributes{"secret_type": "opaque", "payload": text.String(), "payload_content_type": "text/plain"}, nil
+		return attributes{"secret_type": "opaque", "payload": newPayload(text.String()), "payload_content_type": "text/plain"}, nil
 	}
 	return nil, planError("secret %q has no payload", s.Key)
 }

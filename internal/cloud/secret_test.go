@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gophercloud/gophercloud/v2"
 	"software.sslmate.com/src/go-pkcs12"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/lb"
@@ -246,7 +247,7 @@ func TestSecretBody_isPKCS12ThatLeadsBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bundle, err := base64.StdEncoding.DecodeString(body["payload"].(string))
+	bundle, err := base64.StdEncoding.DecodeString(*body["payload"].(payload).text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,11 +269,11 @@ func TestSecrets_neverShowInErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	payload := body["payload"].(string)
+	stored := *body["payload"].(payload).text
 	key := c.PrivateKey.Reveal()
 	for _, status := range []int{400, 403, 409, 413, 500, 503} {
 		g := newGround(t, sim.Options{}, Options{})
-		g.sim.Inject(sim.Fault{Service: sim.Barbican, Method: "POST", Status: status, Times: -1, Message: "provided object does not match: " + payload})
+		g.sim.Inject(sim.Fault{Service: sim.Barbican, Method: "POST", Status: status, Times: -1, Message: "provided object does not match: " + stored})
 		want := withTLS(g.tree(0), c)
 		have := g.observe()
 		_, err := g.client.Apply(t.Context(), have, plan.Diff(want, have), time.Hour, nil)
@@ -280,7 +281,7 @@ func TestSecrets_neverShowInErrors(t *testing.T) {
 			t.Fatalf("%d: %v", status, err)
 		}
 		for _, text := range []string{err.Error(), fmt.Sprintf("%+v", err), fmt.Sprintf("%#v", err), fmt.Sprintf("%+v", have), fmt.Sprintf("%+v", plan.Diff(want, have))} {
-			for _, secret := range []string{payload[:40], base64.StdEncoding.EncodeToString(key)[8:40], hex.EncodeToString(key)[16:48], strings.Trim(fmt.Sprintf("%d", key[20:30]), "[]")} {
+			for _, secret := range []string{stored[:40], base64.StdEncoding.EncodeToString(key)[8:40], hex.EncodeToString(key)[16:48], strings.Trim(fmt.Sprintf("%d", key[20:30]), "[]")} {
 				if strings.Contains(text, secret) {
 					t.Errorf("%d: %s", status, text)
 				}
@@ -359,5 +360,30 @@ func TestFacts_knowWhatOctaviaHasProhibited(t *testing.T) {
 	g.clock.Advance(2 * prohibitedFor)
 	if f := facts(); f.ProhibitedCiphers != nil || f.MinimumTLSVersion != "" {
 		t.Errorf("an administrator may change their mind: %+v", f)
+	}
+}
+
+// No print of what holds credentials or a payload shows them, not even below what package fmt cannot ask how to print it.
+func TestSecrets_neverShowInPrints(t *testing.T) {
+	t.Parallel()
+	const hidden = "0123-top-secret"
+	body, err := secretBody(&lb.Secret{ClientCA: &lb.ClientCA{Certificates: [][]byte{[]byte(strings.Repeat(hidden, 9))}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored := strings.Split(*body["payload"].(payload).text, "\n")[1]
+	s := &session{config: config{auth: gophercloud.AuthOptions{Password: hidden, ApplicationCredentialSecret: hidden, TokenID: hidden}}, provider: &gophercloud.ProviderClient{TokenID: hidden}}
+	c := &Client{}
+	c.current.Store(s)
+	request := call{service: barbican, method: "POST", path: "/secrets", body: body}
+	for _, value := range []any{s, s.config, c, request, &request, body, execution{Client: c}} {
+		for _, verb := range []string{"%v", "%+v", "%#v", "%s", "%q", "%x", "%d"} {
+			text := fmt.Sprintf(verb, value)
+			for _, form := range []string{hidden, stored, fmt.Sprintf("%x", hidden), fmt.Sprintf("%x", stored)} {
+				if strings.Contains(text, form) {
+					t.Errorf("%s of %T: %s", verb, value, text)
+				}
+			}
+		}
 	}
 }

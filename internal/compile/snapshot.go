@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -35,7 +37,7 @@ type Snapshot struct {
 	EndpointSlices []*discoveryv1.EndpointSlice
 	Nodes          []*corev1.Node
 	// Secrets and ConfigMaps are those that listeners and policies name.
-	Secrets    []*corev1.Secret
+	Secrets    Secrets
 	ConfigMaps []*corev1.ConfigMap
 	// BackendPolicies and BackendTLSPolicies are those for the Services, and those with a status entry for the Gateway.
 	BackendPolicies    []*v1alpha1.OpenStackBackendPolicy
@@ -48,6 +50,23 @@ type Snapshot struct {
 	Now time.Time
 	// Facts is what is known of the cloud before compile.
 	Facts lb.Facts
+}
+
+// Secrets are objects whose content no print and no document shows; a corev1.Secret itself prints it with every verb.
+type Secrets []*corev1.Secret
+
+// Format tells how many there are, whatever the verb.
+func (s Secrets) Format(f fmt.State, _ rune) { _, _ = fmt.Fprintf(f, "[%d Secrets]", len(s)) }
+
+// MarshalJSON tells their names.
+func (s Secrets) MarshalJSON() ([]byte, error) {
+	names := []string{}
+	for _, one := range s {
+		if one != nil {
+			names = append(names, one.Namespace+"/"+one.Name)
+		}
+	}
+	return json.Marshal(names)
 }
 
 // Result is what a Gateway means.

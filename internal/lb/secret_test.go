@@ -18,8 +18,8 @@ import (
 func TestPrivateKey_isNeverPrinted(t *testing.T) {
 	t.Parallel()
 	const secret = "0123-top-secret-key"
-	certificate := &lb.Certificate{Leaf: []byte("leaf"), PrivateKey: lb.NewPrivateKey([]byte(secret)), Names: []string{"a.test"}, Algorithm: "RSA"}
-	tree := lb.Tree{Secrets: []lb.Secret{{Key: lb.CertificateKey(certificate), Certificate: certificate}}}
+	certificate := &lb.Certificate{Leaf: []byte(secret + "leaf"), Chain: [][]byte{[]byte(secret)}, PrivateKey: lb.NewPrivateKey([]byte(secret)), Names: []string{"a.test"}, Algorithm: "RSA"}
+	tree := lb.Tree{Secrets: []lb.Secret{{Key: lb.CertificateKey(certificate), Certificate: certificate}, {Key: "ca", ClientCA: &lb.ClientCA{Certificates: [][]byte{[]byte(secret)}}}}}
 	forms := []string{"top-secret", fmt.Sprintf("%x", secret), fmt.Sprintf("%X", secret), fmt.Sprintf("%d", []byte(secret)), fmt.Sprintf("%#v", []byte(secret))[7:30], "MDEyMy10b3At"}
 	for _, value := range []any{certificate.PrivateKey, &certificate.PrivateKey, *certificate, certificate, tree, &tree, tree.Secrets, []lb.PrivateKey{certificate.PrivateKey}} {
 		var texts []string

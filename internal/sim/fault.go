@@ -33,6 +33,7 @@ type Fault struct {
 	Hold    time.Duration // the same, after it is done and before it is answered
 	Status  int           // answer this and do nothing
 	Message string        // the fault string of that answer
+	Echo    bool          // it goes on with the request's token and body
 	Header  http.Header   // headers of that answer, such as Retry-After
 	Cut     Cut
 	Revoke  bool // the caller's token stops being valid, so the answer is 401
@@ -141,6 +142,7 @@ func (c *Cloud) faultFor(service, method, path string, body []byte) *Fault {
 		if out.Cut == NoCut {
 			out.Cut = i.Cut
 		}
+		out.Echo = out.Echo || i.Echo
 		out.Revoke = out.Revoke || i.Revoke
 		out.Stuck = out.Stuck || i.Stuck
 		out.Error = append(append([]string(nil), out.Error...), i.Error...)

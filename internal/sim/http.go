@@ -126,6 +126,9 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, hr *http.Request) {
 	path := svc.strip(segments(strings.TrimPrefix(hr.URL.Path, svc.prefix)))
 	r := &request{service: svc.name, method: hr.Method, path: path, query: hr.URL.Query(),
 		body: body, header: hr.Header, base: "http://" + hr.Host}
+	if svc.name == Keystone || svc.name == Barbican {
+		c.confide(body)
+	}
 	call := Call{Service: svc.name, Method: hr.Method, Path: "/" + strings.Join(path, "/"), Query: r.query, Time: started}
 	if svc.name == Octavia || svc.name == Neutron {
 		call.Body = string(body)
@@ -196,6 +199,9 @@ func (c *Cloud) answer(svc *service, r *request) (response, []byte) {
 		msg := r.fault.Message
 		if msg == "" {
 			msg = scriptedMessage(r.fault.Status)
+		}
+		if r.fault.Echo {
+			msg += ": X-Auth-Token: " + r.header.Get("X-Auth-Token") + " " + string(r.body)
 		}
 		resp.header = r.fault.Header
 		err = refuse(r.fault.Status, "%s", msg)

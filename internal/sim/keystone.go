@@ -22,6 +22,8 @@ type keystoneState struct {
 	adminProjectID, adminUserID string
 	appCredID, appCredSecret    string
 	tokens                      map[string]*token
+	// issued are the ids of all tokens that there ever were.
+	issued []string
 	// unlisted are the service types that the catalog does not have.
 	unlisted map[string]bool
 }
@@ -46,6 +48,46 @@ func (c *Cloud) RevokeTokens() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	clear(c.ks.tokens)
+}
+
+// Confidential are the tokens that were issued, and what the bodies of requests
+// to Keystone and Barbican had of passwords and payloads: nothing of them may
+// ever be written down.
+func (c *Cloud) Confidential() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.callsMu.Lock()
+	defer c.callsMu.Unlock()
+	return slices.Concat(c.ks.issued, c.confidential)
+}
+
+// confide keeps what a request has under the names of secrets.
+func (c *Cloud) confide(body []byte) {
+	var document any
+	if json.Unmarshal(body, &document) != nil {
+		return
+	}
+	var found []string
+	var look func(any)
+	look = func(v any) {
+		switch v := v.(type) {
+		case map[string]any:
+			for name, inner := range v {
+				if text, ok := inner.(string); ok && slices.Contains([]string{"payload", "password", "secret"}, name) && text != "" {
+					found = append(found, text)
+				}
+				look(inner)
+			}
+		case []any:
+			for _, inner := range v {
+				look(inner)
+			}
+		}
+	}
+	look(document)
+	c.callsMu.Lock()
+	defer c.callsMu.Unlock()
+	c.confidential = append(c.confidential, found...)
 }
 
 // Unlist makes the catalog one without these service types, and with all
@@ -202,6 +244,7 @@ func (c *Cloud) issueToken(r *request) (response, error) {
 		return response{}, denied
 	}
 	c.ks.tokens[t.id] = t
+	c.ks.issued = append(c.ks.issued, t.id)
 	resp := c.tokenResponse(r, t, http.StatusCreated)
 	resp.header = http.Header{}
 	resp.header.Set("X-Subject-Token", t.id)

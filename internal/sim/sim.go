@@ -70,8 +70,9 @@ type Cloud struct {
 	ln    net.Listener
 	wg    sync.WaitGroup
 
-	callsMu sync.Mutex
-	calls   []Call
+	callsMu      sync.Mutex
+	calls        []Call
+	confidential []string
 
 	faultsMu sync.Mutex
 	faults   []*Injected

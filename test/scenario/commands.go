@@ -91,7 +91,7 @@ func (c *command) duration(text string) (time.Duration, error) {
 //	calls                            calls since the last look: those that may change something in order, the others counted
 //	latency DURATION                 how long each write leaves a load balancer PENDING from now on
 //	fault METHOD PATH OPTIONS        path: a regular expression below the API version; options: service, status, times (-1: always),
-//	                                 skip, cut=before|after, retry-after, message, body, revoke, stuck, error=KIND
+//	                                 skip, cut=before|after, retry-after, message, body, echo (the answer repeats the request), revoke, stuck, error=KIND
 //	heal                             ends all faults and what is stuck
 //	quota KIND LIMIT
 //	tokens                           all tokens become invalid
@@ -270,7 +270,7 @@ func fault(_ context.Context, w *world, c *command) (string, error) {
 	if kind := c.option("error"); kind != "" {
 		f.Error = strings.Split(kind, ",")
 	}
-	f.Revoke, f.Stuck = c.option("revoke") != "", c.option("stuck") != ""
+	f.Revoke, f.Stuck, f.Echo = c.option("revoke") != "", c.option("stuck") != "", c.option("echo") != ""
 	w.cloud.Inject(f)
 	return "", nil
 }

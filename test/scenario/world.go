@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -40,6 +41,8 @@ type world struct {
 	kube    *cluster
 	cloud   *sim.Cloud
 	latency *time.Duration
+	// metrics are those of the requests to the cloud.
+	metrics *prometheus.Registry
 	// before is the cloud without anything of ours.
 	before sim.Snapshot
 
@@ -93,7 +96,7 @@ var _ events.EventRecorder = (*recorder)(nil)
 
 // newWorld makes a world in which the controller has just started. dir is for its credentials.
 func newWorld(ctx context.Context, dir string, o sim.Options) (*world, error) {
-	w := &world{clock: newClock(), dir: dir, latency: new(5 * time.Second), due: map[key]time.Time{}, last: map[key]string{}}
+	w := &world{clock: newClock(), dir: dir, metrics: prometheus.NewRegistry(), latency: new(5 * time.Second), due: map[key]time.Time{}, last: map[key]string{}}
 	var err error
 	o.Clock, o.Seed = w.clock, 1
 	if o.Latency == nil {
@@ -128,7 +131,7 @@ func (w *world) writeClouds(text []byte) error {
 // restart begins a new process of the controller: nothing that it remembered is left, and every object is looked at.
 func (w *world) restart(ctx context.Context) error {
 	w.kube.dead = false
-	client, err := cloud.New(ctx, cloud.Options{CloudsFile: filepath.Join(w.dir, "clouds.yaml"), Cloud: "story", Clock: w.clock})
+	client, err := cloud.New(ctx, cloud.Options{CloudsFile: filepath.Join(w.dir, "clouds.yaml"), Cloud: "story", Clock: w.clock, Metrics: w.metrics})
 	if err != nil {
 		return fmt.Errorf("starting the controller: %w", err)
 	}
