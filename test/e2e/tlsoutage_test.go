@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -26,7 +27,7 @@ func (g *ground) barbican(verb string) {
 		var out map[string]any
 		_, err := g.cloud.barbican.Get(g.Context(), g.cloud.barbican.ServiceURL("secrets"), &out, nil)
 		if (err == nil) != (verb == "start") {
-			return fmt.Errorf("asking it gave %v", err)
+			return errors.Join(errors.New("it is not so yet"), err)
 		}
 		return nil
 	})
