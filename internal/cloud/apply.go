@@ -17,8 +17,9 @@ import (
 // again.
 type Progress struct {
 	Done, Remaining int
-	// Pending says that the load balancer is still busy with the last step.
+	// Pending says that the load balancer is still busy with the last step, which began at Since.
 	Pending bool
+	Since   time.Time
 	// Superseded says that newer input ended the plan.
 	Superseded bool
 	// RequeueAfter is when to come back; zero when there is nothing to come back for.
@@ -32,6 +33,8 @@ const (
 	firstLook    = 400 * time.Millisecond
 	shortestWait = 100 * time.Millisecond
 	longestWait  = 10 * time.Second
+	// tooLong is a pause between two looks that a pass does not sit out: others need its worker, and the next pass looks.
+	tooLong = time.Second
 )
 
 func nextLook(waited time.Duration) time.Duration {
@@ -44,7 +47,7 @@ func nextLook(waited time.Duration) time.Duration {
 //
 // have follows the cloud. After an error it may not, and must be observed again.
 func (c *Client) Apply(ctx context.Context, have *lb.Tree, steps []plan.Step, slice time.Duration, superseded func() bool) (Progress, error) {
-	p := Progress{Remaining: len(steps)}
+	p := Progress{Remaining: len(steps), Since: c.opts.Clock.Now()}
 	known := knownErrors(have)
 	deadline := c.opts.Clock.Now().Add(slice)
 	bare := false // a load balancer was created without its children
@@ -73,6 +76,7 @@ func (c *Client) Apply(ctx context.Context, have *lb.Tree, steps []plan.Step, sl
 		if !s.Locks() {
 			continue
 		}
+		p.Since = c.opts.Clock.Now()
 		wait, err := c.settle(ctx, have, s, deadline, known)
 		if err != nil {
 			return p, err
@@ -115,7 +119,8 @@ func foreignIDs(have *lb.Tree) map[string]bool {
 }
 
 // settle polls until the load balancer is ACTIVE (or gone, after its deletion) and then checks what the step changed. It
-// returns after how long to come back when the deadline was met first.
+// returns after how long to come back when the deadline was met first, or when a new load balancer takes its time: an amphora boots for
+// a minute, and many Gateways may be new at once.
 func (c *Client) settle(ctx context.Context, have *lb.Tree, s plan.Step, deadline time.Time, known map[string]bool) (time.Duration, error) {
 	id, clock := have.ID, c.opts.Clock
 	deleting := s.Kind == lb.KindLoadBalancer && s.Verb == plan.Delete
@@ -124,8 +129,11 @@ func (c *Client) settle(ctx context.Context, have *lb.Tree, s plan.Step, deadlin
 		c.pace.forget(id)
 	}
 	started := clock.Now()
+	if creates(s) {
+		c.pace.begin(id, started)
+	}
 	for wait := c.pace.first(id, s); ; wait = nextLook(clock.Now().Sub(started)) {
-		if clock.Now().Add(wait).After(deadline) {
+		if clock.Now().Add(wait).After(deadline) || creates(s) && wait >= tooLong {
 			return max(wait, time.Second), nil
 		}
 		if err := clock.Sleep(ctx, wait); err != nil {
@@ -152,6 +160,7 @@ func (c *Client) settle(ctx context.Context, have *lb.Tree, s plan.Step, deadlin
 		if status == lb.Errored {
 			return 0, errored("load balancer", id)
 		}
+		c.pace.end(id, clock.Now())
 		return 0, c.checkChild(ctx, have, s, known)
 	}
 }

@@ -13,6 +13,9 @@ import (
 type pace struct {
 	mu   sync.Mutex
 	took map[string]map[work]time.Duration
+	// began is when load balancers were made that are not done yet, created the shortest time that one took.
+	began   map[string]time.Time
+	created time.Duration
 }
 
 type work struct {
@@ -25,6 +28,10 @@ type work struct {
 func (p *pace) first(id string, s plan.Step) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if creates(s) {
+		// A new one has no past, but others were made in this cloud: half of what the quickest took is too early for any.
+		return max(firstLook, p.created/2)
+	}
 	return max(firstLook, p.took[id][work{s.Kind, s.Verb}]*3/4)
 }
 
@@ -48,4 +55,28 @@ func (p *pace) forget(id string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.took, id)
+	delete(p.began, id)
+}
+
+func creates(s plan.Step) bool { return s.Kind == lb.KindLoadBalancer && s.Verb == plan.Create }
+
+// begin remembers that a load balancer is being made.
+func (p *pace) begin(id string, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.began == nil {
+		p.began = map[string]time.Time{}
+	}
+	p.began[id] = now
+}
+
+// end remembers how long that took; without a begin there is nothing to remember.
+func (p *pace) end(id string, now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	began, ok := p.began[id]
+	delete(p.began, id)
+	if took := now.Sub(began); ok && (p.created == 0 || took < p.created) {
+		p.created = took
+	}
 }

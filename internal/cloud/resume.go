@@ -29,11 +29,12 @@ func (c *Client) Resume(ctx context.Context, have *lb.Tree, since time.Time, sli
 			return Progress{}, errored("load balancer", have.ID)
 		case !status.Pending():
 			have.ProvisioningStatus, have.UpdatedAt = status, now.UpdatedAt
+			c.pace.end(have.ID, clock.Now())
 			return Progress{}, c.sameShape(ctx, have)
 		}
 		wait := nextLook(clock.Now().Sub(since))
-		if clock.Now().Add(wait).After(deadline) {
-			return Progress{Pending: true, RequeueAfter: max(wait, time.Second)}, nil
+		if wait >= tooLong || clock.Now().Add(wait).After(deadline) {
+			return Progress{Pending: true, Since: since, RequeueAfter: max(wait, time.Second)}, nil
 		}
 		if err := clock.Sleep(ctx, wait); err != nil {
 			return Progress{}, classify(octavia, "wait for", "load balancer "+have.ID, err)

@@ -105,7 +105,7 @@ func (g *ground) observe() *lb.Tree {
 // reach applies plans until nothing is left to do.
 func (g *ground) reach(want *lb.Tree) *lb.Tree {
 	g.Helper()
-	for range 10 {
+	for passes, looks := 0, 0; passes < 10 && looks < 300; looks++ {
 		observed, err := g.client.ObserveFor(g.Context(), testOwner, want, nil)
 		if err != nil {
 			g.Fatal(err)
@@ -115,6 +115,7 @@ func (g *ground) reach(want *lb.Tree) *lb.Tree {
 			g.clock.Advance(time.Second)
 			continue
 		}
+		passes++
 		p := plan.New(want, have)
 		if p.Empty() {
 			return have
@@ -527,6 +528,42 @@ func TestApply_endsWithTheSlice(t *testing.T) {
 	}
 	if p, err := g.client.Apply(t.Context(), g.observe(), plan.Diff(g.tree(1), have), time.Minute, nil); err != nil || p.Done != 0 || !p.Pending {
 		t.Errorf("on a pending tree: %+v, %v", p, err)
+	}
+}
+
+// A new amphora boots for a minute: no pass sits that out, however long its slice, and the looks that are made follow what was seen before.
+func TestApply_leavesANewLoadBalancerToLaterPasses(t *testing.T) {
+	t.Parallel()
+	g := newGround(t, sim.Options{Latency: sim.Pending(60 * time.Second)}, Options{})
+	for i, most := range []int{55, 10} {
+		want := g.tree(1)
+		have := g.observe()
+		g.sim.ResetCalls()
+		started := g.clock.Now()
+		p, err := g.client.Apply(t.Context(), have, plan.Diff(want, have)[:1], time.Hour, nil)
+		if err != nil || !p.Pending || p.Since.Before(started) {
+			t.Fatalf("got %+v, %v", p, err)
+		}
+		if took := g.clock.Now().Sub(started); took > 11*time.Second {
+			t.Errorf("the pass sat there for %s", took)
+		}
+		for p.Pending {
+			g.clock.Advance(p.RequeueAfter)
+			before := g.clock.Now()
+			if p, err = g.client.Resume(t.Context(), have, p.Since, time.Hour); err != nil {
+				t.Fatal(err)
+			}
+			if took := g.clock.Now().Sub(before); took > 0 {
+				t.Errorf("a later pass sat there for %s", took)
+			}
+		}
+		if took := g.clock.Now().Sub(started); took > 66*time.Second+time.Second {
+			t.Errorf("it was seen after %s", took)
+		}
+		if n := len(g.sim.Calls()); n > most+5 {
+			t.Errorf("load balancer %d: %d calls", i, n)
+		}
+		g.reach(&lb.Tree{})
 	}
 }
 

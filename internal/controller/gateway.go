@@ -201,11 +201,11 @@ func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree
 		return have, false
 	}
 	if have.ProvisioningStatus.Pending() {
-		p.outcome = pendingAfter(max(wait, pauseWait), atWork)
 		if wait > 0 {
-			return have, false // our own step
+			p.outcome = pendingAfter(wait, atWork) // our own step
+			return have, false
 		}
-		p.outcome.after = max(cloud.NextLook(*have, r.Clock.Now()), pauseWait)
+		p.outcome = pendingAfter(max(cloud.NextLook(*have, r.Clock.Now()), pauseWait), atWork)
 		if stuck := cloud.Stuck(*have, r.Clock.Now()); stuck != nil {
 			p.outcome = outcomeOf(stuck)
 		}
@@ -246,7 +246,7 @@ func (r *GatewayReconciler) converge(ctx context.Context, p *pass, want *lb.Tree
 	case progress.Remaining > 0 || progress.Pending || progress.RequeueAfter > 0:
 		p.outcome = pendingAfter(max(progress.RequeueAfter, time.Millisecond), atWork)
 		if !want.Empty() {
-			r.memory.keep(p.key, underway{uid: p.snapshot.Gateway.UID, have: have, since: r.Clock.Now(), read: p.read})
+			r.memory.keep(p.key, underway{uid: p.snapshot.Gateway.UID, have: have, since: progress.Since, read: p.read})
 		}
 		return have, false
 	case replaceable(p, want, have):

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -45,4 +46,24 @@ func TestDebounced_makesOnePassOfABurst(t *testing.T) {
 			t.Fatalf("%d further passes without an event", q.Len())
 		}
 	})
+}
+
+// What is there when the process starts is no burst. Its passes come after those for changes, which may not wait for a thousand Gateways.
+func TestDebounced_leavesTheFirstListToLowPriority(t *testing.T) {
+	t.Parallel()
+	q := priorityqueue.New[reconcile.Request]("test")
+	defer q.ShutDown()
+	h := debounced(handler.EnqueueRequestsFromMapFunc(func(_ context.Context, o client.Object) []reconcile.Request {
+		return []reconcile.Request{{NamespacedName: types.NamespacedName{Namespace: "infra", Name: o.GetName()}}}
+	}), time.Millisecond)
+	h.Create(t.Context(), event.CreateEvent{Object: node("listed"), IsInInitialList: true}, q)
+	key, priority, _ := q.GetWithPriority()
+	if key.Name != "listed" || priority != handler.LowPriority {
+		t.Errorf("%s has priority %d", key.Name, priority)
+	}
+	q.Done(key)
+	h.Create(t.Context(), event.CreateEvent{Object: node("new")}, q)
+	if key, priority, _ = q.GetWithPriority(); key.Name != "new" || priority != 0 {
+		t.Errorf("%s has priority %d", key.Name, priority)
+	}
 }
