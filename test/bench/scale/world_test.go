@@ -71,9 +71,9 @@ func newWorld(t *testing.T, latency sim.Latency) *world {
 	}
 	w := &world{T: t, dir: t.TempDir()}
 	w.env = &envtest.Environment{
-		CRDDirectoryPaths:       []string{gatewayAPICRDs(t), "../../../config/crd"},
-		ErrorIfCRDPathMissing:   true,
-		ControlPlaneStopTimeout: time.Minute,
+		CRDDirectoryPaths:        []string{gatewayAPICRDs(t), "../../../config/crd"},
+		ErrorIfCRDPathMissing:    true,
+		ControlPlaneStartTimeout: 3 * time.Minute, ControlPlaneStopTimeout: time.Minute,
 	}
 	// Every Service has node ports and an address of its own.
 	w.env.ControlPlane.GetAPIServer().Configure().
