@@ -73,6 +73,7 @@ func newWorld(t *testing.T, latency sim.Latency) *world {
 	w.env = &envtest.Environment{
 		CRDDirectoryPaths:        []string{gatewayAPICRDs(t), "../../../config/crd"},
 		ErrorIfCRDPathMissing:    true,
+		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: 3 * time.Minute},
 		ControlPlaneStartTimeout: 3 * time.Minute, ControlPlaneStopTimeout: time.Minute,
 	}
 	// Every Service has node ports and an address of its own.
