@@ -454,7 +454,7 @@ func (a *Audit) text(p *printer, all bool) {
 		name := cmp.Or(f.Key, f.Name, "-")
 		switch f.Kind {
 		case lb.KindRule, lb.KindMember:
-			name = f.Key + " " + f.Name
+			name = cmp.Or(strings.TrimSpace(f.Key+" "+f.Name), "-")
 		case lb.KindFloatingIP:
 			name = cmp.Or(f.Name, "-")
 		}

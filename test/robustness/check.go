@@ -15,6 +15,7 @@ import (
 	gwv1 "sigs.k8s.io/gateway-api/apis/v1"
 
 	"github.com/gateway-api-openstack/gateway-api-openstack/api"
+	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/cloud"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/compile"
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/controller"
@@ -129,6 +130,7 @@ func (w *world) check(clean bool) []string {
 	}
 	out = append(out, w.orphans(verdicts)...)
 	out = append(out, w.strayStatuses()...)
+	out = append(out, w.strayPolicies()...)
 	out = append(out, w.classes(a)...)
 	return out
 }
@@ -209,7 +211,29 @@ func (v *verdict) problems(clean bool) (out []string) {
 			}
 		}
 	}
+	out = append(out, v.policyDifferences(want.Policies)...)
 	return append(out, v.routeDifferences(want.Routes)...)
+}
+
+func (v *verdict) policyDifferences(want []status.PolicyStatus) (out []string) {
+	gw := v.snapshot.Gateway
+	for _, w := range want {
+		for _, policy := range v.snapshot.BackendPolicies {
+			if w.Object.Kind != status.KindBackendPolicy || policy.Namespace != w.Object.Namespace || policy.Name != w.Object.Name {
+				continue
+			}
+			what := fmt.Sprintf("OpenStackBackendPolicy %s/%s", policy.Namespace, policy.Name)
+			i := slices.IndexFunc(policy.Status.Ancestors, func(a gwv1.PolicyAncestorStatus) bool {
+				return string(a.ControllerName) == controllerName && string(a.AncestorRef.Name) == gw.Name && a.AncestorRef.Namespace != nil && string(*a.AncestorRef.Namespace) == gw.Namespace
+			})
+			if i < 0 {
+				out = append(out, what+" has no status for the Gateway")
+				continue
+			}
+			out = append(out, differences(what, w.Conditions, policy.Status.Ancestors[i].Conditions)...)
+		}
+	}
+	return out
 }
 
 // accepted says whether something is to be programmed at all.
@@ -360,6 +384,23 @@ func (w *world) strayStatuses() (out []string) {
 			class, _ := w.kube.kind(&gwv1.GatewayClass{}).objects[named("", string(gw.Spec.GatewayClassName))].(*gwv1.GatewayClass)
 			if !slices.Contains(gw.Finalizers, api.FinalizerFor(controllerName)) && (class == nil || string(class.Spec.ControllerName) != controllerName) {
 				out = append(out, fmt.Sprintf("HTTPRoute %s has a status of ours for the Gateway %s, which is not ours", key, p.ParentRef.Name))
+			}
+		}
+	}
+	return out
+}
+
+// strayPolicies are entries of ours in policies for Gateways that do not exist.
+func (w *world) strayPolicies() (out []string) {
+	policies := w.kube.kind(&v1alpha1.OpenStackBackendPolicy{})
+	for _, key := range policies.keys() {
+		for _, a := range policies.objects[key].(*v1alpha1.OpenStackBackendPolicy).Status.Ancestors {
+			namespace := key.Namespace
+			if a.AncestorRef.Namespace != nil {
+				namespace = string(*a.AncestorRef.Namespace)
+			}
+			if string(a.ControllerName) == controllerName && w.kube.kind(&gwv1.Gateway{}).objects[named(namespace, string(a.AncestorRef.Name))] == nil {
+				out = append(out, fmt.Sprintf("OpenStackBackendPolicy %s has a status for the Gateway %s, which does not exist", key, a.AncestorRef.Name))
 			}
 		}
 	}

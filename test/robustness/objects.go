@@ -5,6 +5,7 @@ import (
 	"crypto/ecdh"
 	"crypto/sha256"
 	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
 	"math/big"
@@ -97,6 +98,12 @@ var entities = sync.OnceValue(func() []entity {
 		add(2, &corev1.Secret{}, key, func(r *rand.Rand) client.Object { return secret(r, key, i) })
 	}
 	add(1, &gwv1.ReferenceGrant{}, named("blog", "grant"), grant)
+	for i, key := range []types.NamespacedName{named("infra", "clients"), named("shop", "ca")} {
+		add(1, &corev1.ConfigMap{}, key, func(r *rand.Rand) client.Object { return authority(r, key, i) })
+	}
+	for _, key := range []types.NamespacedName{named("shop", "policy"), named("blog", "policy")} {
+		add(2, &v1alpha1.OpenStackBackendPolicy{}, key, func(r *rand.Rand) client.Object { return backendPolicy(r, key) })
+	}
 	for _, name := range []string{"shop", "blog"} {
 		add(1, &corev1.Namespace{}, named("", name), func(r *rand.Rand) client.Object {
 			return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
@@ -193,6 +200,10 @@ func gateway(r *rand.Rand, key types.NamespacedName) client.Object {
 	if perhaps(r, 3) {
 		from := gwv1.NamespacesFromAll
 		g.Spec.AllowedListeners = &gwv1.AllowedListeners{Namespaces: &gwv1.ListenerNamespaces{From: &from}}
+	}
+	if perhaps(r, 5) {
+		ref := []gwv1.ObjectReference{{Kind: "ConfigMap", Name: one[gwv1.ObjectName](r, "clients", "clients", "absent")}}
+		g.Spec.TLS = &gwv1.GatewayTLSConfig{Frontend: &gwv1.FrontendTLSConfig{Default: gwv1.TLSConfig{Validation: &gwv1.FrontendTLSValidation{CACertificateRefs: ref}}}}
 	}
 	if perhaps(r, 20) {
 		g.Spec.Addresses = []gwv1.GatewaySpecAddress{{Type: new(gwv1.HostnameAddressType), Value: "gateway.example.com"}}
@@ -314,6 +325,59 @@ func node(r *rand.Rand, i int) client.Object {
 	return n
 }
 
+// backendPolicy is what a Service's people say of its pools.
+func backendPolicy(r *rand.Rand, key types.NamespacedName) client.Object {
+	p := &v1alpha1.OpenStackBackendPolicy{ObjectMeta: object(key)}
+	for _, name := range some(r, "site", "cart", "blog") {
+		p.Spec.TargetRefs = append(p.Spec.TargetRefs, gwv1.LocalPolicyTargetReferenceWithSectionName{
+			LocalPolicyTargetReference: gwv1.LocalPolicyTargetReference{Kind: "Service", Name: gwv1.ObjectName(name)}})
+	}
+	if perhaps(r, 2) {
+		p.Spec.Algorithm = one(r, v1alpha1.AlgorithmRoundRobin, v1alpha1.AlgorithmLeastConnections, v1alpha1.AlgorithmSourceIP)
+	}
+	if perhaps(r, 4) {
+		p.Spec.SessionPersistence = &v1alpha1.SessionPersistence{Type: one(r, v1alpha1.SessionPersistenceCookie, v1alpha1.SessionPersistenceSourceIP)}
+	}
+	if perhaps(r, 3) {
+		p.Spec.HealthMonitor = &v1alpha1.HealthMonitor{Type: one(r, v1alpha1.HealthMonitorTCP, v1alpha1.HealthMonitorHTTP), DelaySeconds: 9, TimeoutSeconds: 3, HealthyThreshold: 2, UnhealthyThreshold: 3,
+			Path: "/ready", ExpectedCodes: "200"}
+		if p.Spec.HealthMonitor.Type == v1alpha1.HealthMonitorTCP {
+			p.Spec.HealthMonitor.Path, p.Spec.HealthMonitor.ExpectedCodes = "", ""
+		}
+	}
+	if perhaps(r, 2) {
+		p.Spec.TLS = &v1alpha1.BackendTLS{Verification: v1alpha1.BackendVerificationChain, CACertificateRefs: []v1alpha1.CACertificateRef{{Kind: "ConfigMap", Name: one(r, "ca", "ca", "absent"), Key: "ca.crt"}}}
+	}
+	return p
+}
+
+// authority is a ConfigMap with CA certificates.
+func authority(r *rand.Rand, key types.NamespacedName, i int) client.Object {
+	c := &corev1.ConfigMap{ObjectMeta: object(key), Data: map[string]string{"ca.crt": one(r, authorities()[i]...)}}
+	if perhaps(r, 8) {
+		c.Data["ca.crt"] = "no certificate"
+	}
+	return c
+}
+
+// authorities are two for each ConfigMap, the same in each run.
+var authorities = sync.OnceValue(func() [][]string {
+	var all [][]string
+	for i := range 2 {
+		var forms []string
+		for n := range 2 {
+			seed := sha256.Sum256([]byte(fmt.Sprintf("authority %d %d", i, n)))
+			der, _, err := signed(seed[:], x509.Certificate{Subject: pkix.Name{CommonName: fmt.Sprintf("CA %d", i)}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign})
+			if err != nil {
+				panic(err)
+			}
+			forms = append(forms, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})))
+		}
+		all = append(all, forms)
+	}
+	return all
+})
+
 func grant(*rand.Rand) client.Object {
 	return &gwv1.ReferenceGrant{ObjectMeta: object(named("blog", "grant")), Spec: gwv1.ReferenceGrantSpec{
 		From: []gwv1.ReferenceGrantFrom{{Group: gwv1.GroupName, Kind: "HTTPRoute", Namespace: "shop"}},
@@ -338,7 +402,7 @@ var certificates = sync.OnceValue(func() [][][2][]byte {
 		var forms [][2][]byte
 		for n := range 3 {
 			seed := sha256.Sum256([]byte(fmt.Sprintf("certificate %d %d", i, n)))
-			der, key, err := selfSigned(seed[:], host)
+			der, key, err := signed(seed[:], x509.Certificate{DNSNames: []string{host}})
 			if err != nil {
 				panic(err)
 			}
@@ -349,8 +413,8 @@ var certificates = sync.OnceValue(func() [][][2][]byte {
 	return all
 })
 
-// selfSigned is always the same for one seed.
-func selfSigned(seed []byte, host string) (der, key []byte, err error) {
+// signed signs a certificate with its own key. It is always the same for one seed.
+func signed(seed []byte, template x509.Certificate) (der, key []byte, err error) {
 	private, err := ecdh.P256().NewPrivateKey(seed)
 	if err != nil {
 		return nil, nil, fmt.Errorf("making a key: %w", err)
@@ -362,10 +426,10 @@ func selfSigned(seed []byte, host string) (der, key []byte, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("reading a key: %w", err)
 	}
-	template := &x509.Certificate{SerialNumber: big.NewInt(int64(seed[0]) + 1), DNSNames: []string{host},
-		NotBefore: time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC), NotAfter: time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)}
+	template.SerialNumber = big.NewInt(int64(seed[0]) + 1)
+	template.NotBefore, template.NotAfter = time.Date(2025, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(2030, 1, 1, 0, 0, 0, 0, time.UTC)
 	signer := parsed.(crypto.Signer)
-	der, err = x509.CreateCertificate(nil, template, template, signer.Public(), signer)
+	der, err = x509.CreateCertificate(nil, &template, &template, signer.Public(), signer)
 	return der, key, err
 }
 
