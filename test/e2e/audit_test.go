@@ -16,8 +16,8 @@ import (
 	"github.com/gateway-api-openstack/gateway-api-openstack/internal/inspect"
 )
 
-// octavia runs kubectl octavia against the stack.
-func (g *ground) octavia(args ...string) (code int, out string) {
+// plugin runs kubectl octavia against the stack.
+func (g *ground) plugin(args ...string) (code int, out string) {
 	g.Helper()
 	var both bytes.Buffer
 	code = inspect.Run(g.Context(), append(args, "--cluster-id", clusterID), inspect.Options{In: strings.NewReader(""), Out: &both, Err: &both, Getenv: os.Getenv})
@@ -36,7 +36,7 @@ func TestAudit_andProbeSeeTheRealCloud(t *testing.T) {
 	g.apply(gw)
 	g.programmed(gw)
 
-	if code, out := g.octavia("audit", namespace+"/audited"); code != 0 || !strings.Contains(out, "matched") {
+	if code, out := g.plugin("audit", namespace+"/audited"); code != 0 || !strings.Contains(out, "matched") {
 		t.Errorf("an audit of what is as wanted ended with %d", code)
 	}
 	pages, err := loadbalancers.List(g.cloud.octavia, loadbalancers.ListOpts{Name: "gw_" + clusterID + "_" + namespace + "_audited"}).AllPages(t.Context())
@@ -50,7 +50,7 @@ func TestAudit_andProbeSeeTheRealCloud(t *testing.T) {
 	g.must(err)
 	// Looked at while it is PENDING, a load balancer is not seen as a whole.
 	g.eventually(time.Minute, "the audit tells of the pool", func() error {
-		code, out := g.octavia("audit", namespace+"/audited")
+		code, out := g.plugin("audit", namespace+"/audited")
 		if code != 2 || !strings.Contains(out, "foreign-below-ours") || !strings.Contains(out, theirs.ID) {
 			return fmt.Errorf("it ended with %d", code)
 		}
@@ -58,7 +58,7 @@ func TestAudit_andProbeSeeTheRealCloud(t *testing.T) {
 	})
 	g.eventually(time.Minute, "the pool can be deleted", func() error { return pools.Delete(t.Context(), g.cloud.octavia, theirs.ID).ExtractErr() })
 
-	if code, out := g.octavia("probe", "--class", className); code != 0 || !strings.Contains(out, "✓ credentials") {
+	if code, out := g.plugin("probe", "--class", className); code != 0 || !strings.Contains(out, "✓ credentials") {
 		t.Errorf("a probe ended with %d", code)
 	}
 	g.delete(gw)
