@@ -24,7 +24,7 @@ go test -tags e2e -c -o "$work/e2e.test" ./test/e2e
 
 say "tests"
 code=0
-(cd "$root/test/e2e" && KUBECONFIG=$KUBECONFIG_ADMIN in_ns "$CP" "$work/e2e.test" -test.v -test.timeout 40m "$@") || code=$?
+(cd "$root/test/e2e" && KUBECONFIG=$KUBECONFIG_ADMIN in_ns "$CP" "$work/e2e.test" -test.v -test.timeout 60m "$@") || code=$?
 if [ "$code" != 0 ]; then
 	echo "--- the controller's log" >&2
 	"$kubectl" -n gateway-api-openstack-system logs deployment/openstack-gateway-controller --tail=60 >&2 || true
