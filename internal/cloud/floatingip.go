@@ -138,6 +138,11 @@ func (e execution) findFloatingIP(ctx context.Context, f *lb.FloatingIP) (wireFl
 func (e execution) putOnPort(ctx context.Context, f wireFloatingIP, portID string) error {
 	err := e.do(ctx, call{service: neutron, method: http.MethodPut, path: "/floatingips/" + element(f.ID),
 		body: attributes{"floatingip": attributes{"port_id": or(portID)}}, op: "update", what: "floating IP " + cmp.Or(f.Address, f.ID)})
+	if refused := (*Error)(nil); errors.As(err, &refused) && portID != "" && refused.Class == Stale && refused.Reason != ReasonNotFound {
+		// Neutron gives a fixed address one floating IP. Ours are taken off before, so this one is somebody else's.
+		return &Error{Class: Conflict, Reason: ReasonForeign, Op: refused.Op, Resource: refused.Resource, RequestID: refused.RequestID,
+			Message: "port " + portID + " of the VIP has another floating IP, which is not this Gateway's (409): take that one off the port"}
+	}
 	if err != nil {
 		return err
 	}

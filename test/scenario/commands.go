@@ -351,7 +351,7 @@ func (w *world) named(text string) (string, error) {
 }
 
 // id finds the Octavia object or the floating IP with a name. A floating IP's is its address, a rule's its value, a member's its
-// address and port; monitor:POOL is the health monitor of a pool.
+// address and port; monitor:POOL is the health monitor of a pool, port:LOADBALANCER the port of the VIP.
 func (w *world) id(name string) (string, error) {
 	if pool, ok := strings.CutPrefix(name, "monitor:"); ok {
 		id, err := w.id(pool)
@@ -359,6 +359,13 @@ func (w *world) id(name string) (string, error) {
 			return "", err
 		}
 		return fmt.Sprint(w.cloud.Snapshot()["pools"][id]["healthmonitor_id"]), nil
+	}
+	if balancer, ok := strings.CutPrefix(name, "port:"); ok {
+		id, err := w.id(balancer)
+		if err != nil {
+			return "", err
+		}
+		return fmt.Sprint(w.cloud.Snapshot()["loadbalancers"][id]["vip_port_id"]), nil
 	}
 	found := ""
 	for _, collection := range []string{"loadbalancers", "listeners", "pools", "l7policies", "rules", "members", "floatingips", "flavors", "flavorprofiles"} {
