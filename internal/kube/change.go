@@ -8,6 +8,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
@@ -95,6 +96,14 @@ func routeChanged(controller string) func(before, after client.Object) bool {
 			}
 		}
 		return false
+	}
+}
+
+// gained sees when an object reports Gateways that it did not before.
+func gained(reported func(client.Object) []types.NamespacedName) func(before, after client.Object) bool {
+	return func(before, after client.Object) bool {
+		old := reported(before)
+		return slices.ContainsFunc(reported(after), func(key types.NamespacedName) bool { return !slices.Contains(old, key) })
 	}
 }
 

@@ -169,6 +169,17 @@ func parentsOf(route *gwv1.HTTPRoute, controller string) []parent {
 	return out
 }
 
+// reportedOf are the Gateways for which the status of a route has an entry of ours.
+func reportedOf(route *gwv1.HTTPRoute, controller string) []types.NamespacedName {
+	var keys []types.NamespacedName
+	for _, p := range parentsOf(route, controller) {
+		if p.reported && p.kind == kindGateway {
+			keys = append(keys, p.key)
+		}
+	}
+	return keys
+}
+
 func serviceOfSlice(o client.Object) (types.NamespacedName, bool) {
 	name := o.GetLabels()[discoveryv1.LabelServiceName]
 	return types.NamespacedName{Namespace: o.GetNamespace(), Name: name}, name != ""

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -139,9 +140,12 @@ func (r *Reader) watches() []watch {
 		{object: &corev1.Secret{}, metadata: true, matters: changed(versionChanged), gateways: r.ofSecret},
 		{object: &corev1.ConfigMap{}, metadata: true, matters: changed(versionChanged), gateways: r.ofConfigMap},
 		{object: &v1alpha1.OpenStackBackendPolicy{}, matters: changed(policyChanged(r.Controller)), gateways: r.ofPolicy},
+		r.late(&gwv1.HTTPRoute{}, func(o client.Object) []types.NamespacedName { return reportedOf(o.(*gwv1.HTTPRoute), r.Controller) }),
+		r.late(&v1alpha1.OpenStackBackendPolicy{}, func(o client.Object) []types.NamespacedName { return ancestorsOf(o, r.Controller) }),
 	}
 	if r.Served.BackendTLSPolicies {
-		all = append(all, watch{object: &gwv1.BackendTLSPolicy{}, matters: changed(policyChanged(r.Controller)), gateways: r.ofPolicy})
+		all = append(all, watch{object: &gwv1.BackendTLSPolicy{}, matters: changed(policyChanged(r.Controller)), gateways: r.ofPolicy},
+			r.late(&gwv1.BackendTLSPolicy{}, func(o client.Object) []types.NamespacedName { return ancestorsOf(o, r.Controller) }))
 	}
 	if r.Served.ListenerSets {
 		all = append(all, watch{object: &gwv1.ListenerSet{}, matters: changed(setChanged), gateways: r.ofListenerSet})
@@ -153,6 +157,19 @@ func (r *Reader) watches() []watch {
 		all = append(all, watch{object: &gwv1beta1.ReferenceGrant{}, matters: changed(generationChanged), gateways: r.ofGrant})
 	}
 	return all
+}
+
+// late is the watch for status entries of ours that reach the cache when their Gateway has been released already: the pass that released
+// it did not see them. For Gateways that are ours nothing is enqueued, so that our own status writes cost nothing.
+func (r *Reader) late(object client.Object, reported func(client.Object) []types.NamespacedName) watch {
+	return watch{object: object, matters: changed(gained(reported)), gateways: func(ctx context.Context, o client.Object) ([]types.NamespacedName, error) {
+		keys := reported(o)
+		ours, err := r.oursAmong(ctx, keys)
+		if err != nil {
+			return nil, err
+		}
+		return slices.DeleteFunc(slices.Clone(keys), func(key types.NamespacedName) bool { return slices.Contains(ours, key) }), nil
+	}}
 }
 
 func (r *Reader) classWatches() []watch {

@@ -20,32 +20,38 @@ import (
 	"github.com/gateway-api-openstack/gateway-api-openstack/api/v1alpha1"
 )
 
-// enqueued runs one event through the watch of its kind, as the builder wires it: before nil is a creation, after nil a deletion.
+// enqueued runs one event through the watches of its kind, as the builder wires it: before nil is a creation, after nil a deletion.
 func enqueued(t *testing.T, watches []watch, before, after client.Object) []string {
 	t.Helper()
 	object := after
 	if after == nil {
 		object = before
 	}
-	i := slices.IndexFunc(watches, func(w watch) bool { return reflect.TypeOf(w.object) == reflect.TypeOf(object) })
-	if i < 0 {
-		t.Fatalf("%T is not watched", object)
-	}
-	w := watches[i]
 	var requests []reconcile.Request
-	switch {
-	case before == nil:
-		if w.matters.Create(event.CreateEvent{Object: after}) {
-			requests = w.requests(t.Context(), after)
+	watched := false
+	for _, w := range watches {
+		if reflect.TypeOf(w.object) != reflect.TypeOf(object) {
+			continue
 		}
-	case after == nil:
-		if w.matters.Delete(event.DeleteEvent{Object: before}) {
-			requests = w.requests(t.Context(), before)
+		watched = true
+		switch {
+		case before == nil:
+			if w.matters.Create(event.CreateEvent{Object: after}) {
+				requests = append(requests, w.requests(t.Context(), after)...)
+			}
+		case after == nil:
+			if w.matters.Delete(event.DeleteEvent{Object: before}) {
+				requests = append(requests, w.requests(t.Context(), before)...)
+			}
+		default:
+			if w.matters.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
+				requests = append(requests, w.requests(t.Context(), before)...)
+				requests = append(requests, w.requests(t.Context(), after)...)
+			}
 		}
-	default:
-		if w.matters.Update(event.UpdateEvent{ObjectOld: before, ObjectNew: after}) {
-			requests = append(w.requests(t.Context(), before), w.requests(t.Context(), after)...)
-		}
+	}
+	if !watched {
+		t.Fatalf("%T is not watched", object)
 	}
 	var out []string
 	for _, r := range requests {
@@ -207,6 +213,45 @@ func TestWatches_seeWhenOursIsRemovedByOthers(t *testing.T) {
 	} {
 		if got := enqueued(t, newReader(t, world()...).watches(), c.before, c.after); !slices.Equal(got, []string{"infra/edge"}) {
 			t.Errorf("%s: enqueued %v", name, got)
+		}
+	}
+}
+
+// An entry of ours may reach the cache when its Gateway has been released already: nothing else would ever remove it.
+func TestWatches_seeEntriesThatComeTooLate(t *testing.T) {
+	t.Parallel()
+	site := route("web", "site", key("infra", "inner"), key("web", "site"))
+	reports := func(gateways ...string) *gwv1.HTTPRoute {
+		return edit(site, func(r *gwv1.HTTPRoute) {
+			for _, name := range gateways {
+				r.Status.Parents = append(r.Status.Parents, gwv1.RouteParentStatus{ParentRef: parentRef(key("infra", name)), ControllerName: ourController})
+			}
+		})
+	}
+	policy := backendPolicy("site", "site")
+	standard := backendTLSPolicy("standard", "site")
+	ancestors := func(gateways ...string) (out []gwv1.PolicyAncestorStatus) {
+		for _, name := range gateways {
+			out = append(out, gwv1.PolicyAncestorStatus{AncestorRef: parentRef(key("infra", name)), ControllerName: ourController})
+		}
+		return out
+	}
+	for name, c := range map[string]struct {
+		before, after client.Object
+		want          []string
+	}{
+		"Gateway that is gone":        {site, reports("inner", "gone"), []string{"infra/gone"}},
+		"Gateway of another":          {site, reports("foreign"), []string{"infra/foreign"}},
+		"Gateway of ours":             {site, reports("inner"), nil},
+		"known entry":                 {reports("gone"), reports("gone", "inner"), []string{"infra/gone"}},
+		"policy, gone":                {policy, edit(policy, func(p *v1alpha1.OpenStackBackendPolicy) { p.Status.Ancestors = ancestors("gone", "inner") }), []string{"infra/gone"}},
+		"policy, ours":                {policy, edit(policy, func(p *v1alpha1.OpenStackBackendPolicy) { p.Status.Ancestors = ancestors("inner") }), nil},
+		"BackendTLSPolicy, gone":      {standard, edit(standard, func(p *gwv1.BackendTLSPolicy) { p.Status.Ancestors = ancestors("gone") }), []string{"infra/gone"}},
+		"BackendTLSPolicy, ours":      {standard, edit(standard, func(p *gwv1.BackendTLSPolicy) { p.Status.Ancestors = ancestors("edge") }), nil},
+		"entry that was there before": {reports("gone"), reports("gone"), nil},
+	} {
+		if got := enqueued(t, newReader(t, withPolicies()...).watches(), c.before, c.after); !slices.Equal(got, c.want) {
+			t.Errorf("%s: enqueued %v, want %v", name, got, c.want)
 		}
 	}
 }
