@@ -77,12 +77,17 @@ func control(ctx context.Context, log logr.Logger, config *rest.Config, s *setti
 	if err != nil {
 		return fmt.Errorf("making the manager: %w", err)
 	}
+	handover := time.Duration(0)
+	if s.leaderElect {
+		handover = leaderHandover
+	}
 	err = controller.Setup(ctx, mgr, served, c, controller.Options{
 		ClusterID:      s.clusterID,
 		ControllerName: s.controllerName,
 		Resync:         s.resync,
 		Slice:          s.slice,
 		Debounce:       s.debounce,
+		Handover:       handover,
 		Workers:        s.workers,
 	})
 	if err != nil {
@@ -106,6 +111,9 @@ func control(ctx context.Context, log logr.Logger, config *rest.Config, s *setti
 	}
 	return nil
 }
+
+// leaderHandover is twice the duration of the lease: what the former leader sent by then has been carried out.
+const leaderHandover = 30 * time.Second
 
 func logger(s *settings) (logr.Logger, error) {
 	var level zapcore.Level

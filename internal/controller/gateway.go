@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -33,7 +34,13 @@ type GatewayReconciler struct {
 	Resync time.Duration
 	// Slice is how long one pass may wait for Octavia before it makes room for other Gateways.
 	Slice time.Duration
+	// Handover is how long after the first pass no deleted Gateway is released: what a former leader still had on the wire may be
+	// carried out until then. 0: there is none.
+	Handover time.Duration
 
+	// led is when this process began to lead.
+	led       sync.Once
+	ledSince  time.Time
 	memory    settled
 	refusals  refusals
 	redirects redirects
@@ -68,6 +75,7 @@ type pass struct {
 
 // Reconcile makes one pass.
 func (r *GatewayReconciler) Reconcile(ctx context.Context, req ctrl.Request) (ctrl.Result, error) {
+	r.led.Do(func() { r.ledSince = r.Clock.Now() })
 	if err := r.releaseAdrift(ctx); err != nil {
 		return ctrl.Result{}, err
 	}
@@ -322,6 +330,11 @@ func (r *GatewayReconciler) remove(ctx context.Context, p *pass) (ctrl.Result, e
 	if p.changed || !have.Empty() || have.FloatingIP != nil || len(have.Secrets) > 0 {
 		// The deletion was accepted; the next look says whether all is gone.
 		p.outcome = pendingAfter(pauseWait, "The load balancer is being deleted.")
+		return r.finish(ctx, p)
+	}
+	if wait := r.Handover - r.Clock.Now().Sub(r.ledSince); wait > 0 {
+		// An object that appears when its Gateway is gone would never be found again.
+		p.outcome = pendingAfter(wait, "Nothing is left of the load balancer. A former leader may still have made a call, so there is another look.")
 		return r.finish(ctx, p)
 	}
 	return ctrl.Result{}, r.release(ctx, p.key)

@@ -25,6 +25,8 @@ type Options struct {
 	Slice time.Duration
 	// Debounce is how long events of Nodes and EndpointSlices are gathered into one pass (0: not at all).
 	Debounce time.Duration
+	// Handover is how long a new leader takes calls of its predecessor for possible (0: there is none).
+	Handover time.Duration
 	// Workers is how many Gateways are worked on at once (8).
 	Workers int
 	// Clock is nil for the real one.
@@ -63,7 +65,7 @@ func Setup(ctx context.Context, mgr ctrl.Manager, served kube.Served, c *cloud.C
 		Events:     kube.NewEvents(mgr.GetEventRecorder("gateway-api-openstack")),
 		Now:        o.Clock.Now,
 	}
-	gateways := &GatewayReconciler{Reader: reader, Writer: writer, Cloud: c, Clock: o.Clock, Resync: o.Resync, Slice: o.Slice}
+	gateways := &GatewayReconciler{Reader: reader, Writer: writer, Cloud: c, Clock: o.Clock, Resync: o.Resync, Slice: o.Slice, Handover: o.Handover}
 	if err := registerGauges(&gateways.accounts, o.Clock); err != nil {
 		return fmt.Errorf("registering metrics: %w", err)
 	}

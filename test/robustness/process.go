@@ -75,7 +75,7 @@ func (p *process) begin() error {
 	a := &access{view: p.view, step: p.kubeStep}
 	p.reader = &kube.Reader{Client: a, Live: live{a}, Controller: controllerName, ClusterID: clusterID, Served: served}
 	writer := &kube.Writer{Client: a, Live: live{a}, Controller: controllerName, Events: kube.NewEvents(silent{}), Now: p.clock().Now}
-	p.gateways = &controller.GatewayReconciler{Reader: p.reader, Writer: writer, Cloud: c, Clock: p.clock(), Resync: resync, Slice: slice}
+	p.gateways = &controller.GatewayReconciler{Reader: p.reader, Writer: writer, Cloud: c, Clock: p.clock(), Resync: resync, Slice: slice, Handover: handover}
 	p.classes = &controller.ClassReconciler{Reader: p.reader, Writer: writer, Cloud: c, Client: a}
 	p.view.notify = p.notice
 	p.view.list()

@@ -182,13 +182,14 @@ func crashed(w *world, p *process, r *rand.Rand, after bool) string {
 	return p.name + " dies"
 }
 
-// secondLeader begins a process beside the one that runs, which does not learn of it for a while.
+// secondLeader begins a process beside the one that runs, which does not learn of it for a while: at most the time for which a new leader
+// takes that for possible.
 func secondLeader(w *world, _ *process, r *rand.Rand) string {
 	if len(w.processes) != 1 {
 		return "not now"
 	}
 	old := w.processes[0]
-	d := time.Duration(1+r.IntN(60)) * time.Second
+	d := time.Duration(1+r.IntN(int(handover/time.Second))) * time.Second
 	w.after(0, "a second leader begins", w.start)
 	w.after(d, old.name+" learns that it leads no more", func() {
 		if !old.dead && len(w.processes) > 1 {

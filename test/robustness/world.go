@@ -20,6 +20,7 @@ const (
 	clusterID      = "blue"
 	resync         = 10 * time.Minute
 	slice          = 20 * time.Second
+	handover       = 30 * time.Second
 )
 
 // world is a cluster, a cloud, and the processes of the controller between them. Everything in it happens in one goroutine: whoever

@@ -82,7 +82,7 @@ func (c *command) duration(text string) (time.Duration, error) {
 //	delete KIND/NAMESPACE/NAME
 //	reconcile                        a pass for everything, as after an event, and the passes that follow within seconds
 //	tick DURATION                    time passes, with the passes that are due
-//	restart                          a new process of the controller
+//	restart                          a new process of the controller; handover=DURATION: beside a former leader
 //	status KIND/NAMESPACE/NAME       addresses, conditions, finalizers
 //	addresses                        which addresses each Gateway had in its status, one after the other
 //	events                           Events since the last look
@@ -154,7 +154,13 @@ func init() {
 			w.tick(ctx, d)
 			return w.news(), nil
 		},
-		"restart": func(ctx context.Context, w *world, _ *command) (string, error) { return "", w.restart(ctx) },
+		"restart": func(ctx context.Context, w *world, c *command) (string, error) {
+			var err error
+			if w.handover, err = c.duration(c.option("handover")); err != nil {
+				return "", err
+			}
+			return "", w.restart(ctx)
+		},
 		"status": func(ctx context.Context, w *world, c *command) (string, error) {
 			return w.kube.status(ctx, c.arg(0))
 		},

@@ -51,6 +51,8 @@ type world struct {
 	events  recorder
 	// due is when each key has its next pass; gateways that are gone stay until a pass wants nothing more.
 	due map[key]time.Time
+	// handover is that of the next process.
+	handover time.Duration
 	// log is what the passes said since the last look, said the last of it by key.
 	log  []said
 	last map[key]string
@@ -141,7 +143,7 @@ func (w *world) restart(ctx context.Context) error {
 		Events: kube.NewEvents(&w.events), Now: w.clock.Now,
 	}
 	w.process = &process{
-		gateways: &controller.GatewayReconciler{Reader: reader, Writer: writer, Cloud: client, Clock: w.clock, Resync: resync, Slice: slice},
+		gateways: &controller.GatewayReconciler{Reader: reader, Writer: writer, Cloud: client, Clock: w.clock, Resync: resync, Slice: slice, Handover: w.handover},
 		classes:  &controller.ClassReconciler{Reader: reader, Writer: writer, Cloud: client, Client: w.kube.controller},
 		errors:   map[key]int{},
 	}
