@@ -218,6 +218,10 @@ func applyListener(tree *lb.Tree, s Step) error {
 		tree.Listeners = slices.Delete(tree.Listeners, at, at+1)
 		return nil
 	}
+	if l := &tree.Listeners[at]; l.ProvisioningStatus == lb.Errored {
+		// A write is what ends that, when Octavia can apply it.
+		l.ProvisioningStatus = lb.Active
+	}
 	return updateFields(s, listenerSetters, &tree.Listeners[at], s.ListenerTo, func(l *lb.Listener) error {
 		if err := secretsExist(tree, l); err != nil {
 			return err

@@ -46,6 +46,7 @@ func (p *planner) change() {
 	}
 	p.createSecrets()
 	p.withdrawSecurityGroups()
+	p.writeAgain()
 	c := &change{planner: p, book: newRuleBook(), without: shortcuts{
 		reuse:    map[*lb.Policy]bool{},
 		enable:   map[*lb.Pool]bool{},
@@ -70,6 +71,20 @@ func (p *planner) change() {
 	if exchange {
 		p.reserveFloatingIP()
 		p.floatingIP()
+	}
+}
+
+// writeAgain writes a listener in ERROR as it is: an amphora that could not be reached when something changed has the old configuration, and
+// with the next write Octavia applies the whole anew and has the listener ACTIVE again (seen on Octavia 16). It comes first, so that nothing
+// else meets a listener in ERROR. Pools, policies and monitors in ERROR are made anew instead, since Octavia refuses changes below them.
+func (p *planner) writeAgain() {
+	for i := range p.have.Listeners {
+		if l := &p.have.Listeners[i]; l.ProvisioningStatus == lb.Errored {
+			same := *l
+			same.Policies, same.DefaultPool = nil, ""
+			p.add(Step{Verb: Update, Kind: lb.KindListener, Ref: listenerRef(l), Fields: []string{"admin_state_up"}, ListenerTo: &same,
+				Reason: "it is in ERROR, and Octavia applies it again when it is written"})
+		}
 	}
 }
 

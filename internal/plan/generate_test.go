@@ -247,7 +247,10 @@ func damage(t *rapid.T, tree *lb.Tree) {
 				}
 			}
 		case 1:
-			tree.Listeners[rapid.IntRange(0, len(tree.Listeners)-1).Draw(t, "listener off")].Disabled = true
+			l := &tree.Listeners[rapid.IntRange(0, len(tree.Listeners)-1).Draw(t, "listener off")]
+			if l.Disabled = rapid.IntRange(0, 2).Draw(t, "listener damage") > 0; !l.Disabled {
+				l.ProvisioningStatus = lb.Errored
+			}
 		case 2, 3, 4:
 			l := &tree.Listeners[rapid.IntRange(0, len(tree.Listeners)-1).Draw(t, "listener")]
 			if len(l.Policies) == 0 {

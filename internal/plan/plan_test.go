@@ -203,3 +203,24 @@ func TestWithoutCertificates_letsTheRestGoOn(t *testing.T) {
 		}
 	}
 }
+
+// Real Octavia leaves a listener in ERROR below an ACTIVE load balancer when the amphora cannot be reached for a while, and has it ACTIVE
+// again after the next write of it.
+func TestNew_writesAListenerInErrorAgain(t *testing.T) {
+	t.Parallel()
+	want := testTree(testPolicy("p", "a", "a", "/x"), testPolicy("q", "b", "", "/y"))
+	have := built(t, want)
+	have.Listeners[0].ProvisioningStatus = lb.Errored
+	p := New(want, have)
+	var got []string
+	for _, s := range p.Steps {
+		got = append(got, string(s.Verb)+" "+string(s.Kind)+" "+s.Ref.Key+" "+strings.Join(s.Fields, ","))
+	}
+	if want := []string{"update listener 80 admin_state_up"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	applyAll(t, have, p)
+	if p := New(want, have); !p.Empty() {
+		t.Errorf("left to do: %s", p)
+	}
+}

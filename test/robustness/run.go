@@ -209,6 +209,7 @@ func (w *world) twice() (ids []string) {
 
 // repair does what only people can do: it takes away what is in the way, and mends what is in ERROR.
 func (w *world) repair() {
+	w.foreign.intact("before people mended it")
 	w.foreign.leave()
 	for _, id := range w.twice() {
 		w.trace("one of two load balancers is taken away: %s: %v", id, w.foreign.delete("loadbalancers", id))
@@ -226,6 +227,8 @@ func (w *world) repair() {
 			w.cloud.SetStatus(child, "ACTIVE", "")
 		}
 	}
+	// Whatever others had below what was deleted went with it.
+	w.foreign.look()
 }
 
 // rest says whether a world in which all is well is left alone.
