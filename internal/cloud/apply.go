@@ -134,6 +134,7 @@ func (c *Client) settle(ctx context.Context, have *lb.Tree, s plan.Step, deadlin
 	}
 	for wait := c.pace.first(id, s); ; wait = nextLook(clock.Now().Sub(started)) {
 		if clock.Now().Add(wait).After(deadline) || creates(s) && wait >= tooLong {
+			c.pace.leave(id, s)
 			return max(wait, time.Second), nil
 		}
 		if err := clock.Sleep(ctx, wait); err != nil {
@@ -161,7 +162,10 @@ func (c *Client) settle(ctx context.Context, have *lb.Tree, s plan.Step, deadlin
 			return 0, errored("load balancer", id)
 		}
 		c.pace.end(id, clock.Now())
-		return 0, c.checkChild(ctx, have, s, known)
+		if err := c.checkChild(ctx, have, s, known); err != nil || clock.Now().Sub(started) < unusual && len(have.Foreign) == 0 {
+			return 0, err
+		}
+		return 0, c.checkBelow(ctx, have, s)
 	}
 }
 
@@ -183,11 +187,48 @@ func (c *Client) checkChild(ctx context.Context, have *lb.Tree, s plan.Step, kno
 			return nil
 		}
 		return c.sameShape(ctx, have)
-	case lb.KindListener, lb.KindPolicy, lb.KindRule:
-		// Whatever breaks HAProxy's configuration shows in the listener.
+	case lb.KindListener, lb.KindRule:
+		// Where HAProxy does not start shows in the listener.
 		return c.checkStatuses(ctx, have.ID, "listener", "/listeners", "listeners", url.Values{"loadbalancer_id": {have.ID}}, known)
+	case lb.KindPolicy:
+		listener, err := execution{c, have, &s}.id(lb.KindListener, s.Parent)
+		if err != nil {
+			return err
+		}
+		return c.checkStatuses(ctx, have.ID, "L7 policy", "/l7policies", "l7policies", url.Values{"listener_id": {listener}}, known)
+	case lb.KindMonitor:
+		pool, err := execution{c, have, &s}.id(lb.KindPool, s.Parent)
+		if err != nil {
+			return err
+		}
+		return c.checkStatuses(ctx, have.ID, "health monitor", "/healthmonitors", "healthmonitors", url.Values{"pool_id": {pool}}, known)
 	default:
 		return c.checkStatuses(ctx, have.ID, "pool", "/pools", "pools", url.Values{"loadbalancer_id": {have.ID}}, known)
+	}
+}
+
+// unusual is how long few updates take when all is well: Octavia asks an amphora that does not answer again and again, for half a minute by its
+// defaults.
+const unusual = 10 * time.Second
+
+// checkBelow looks at what only the object itself tells: a rule or a member that could not be applied is in ERROR below parents that are
+// ACTIVE. The list costs about as much as a small update, so it is asked for only on suspicion.
+func (c *Client) checkBelow(ctx context.Context, have *lb.Tree, s plan.Step) error {
+	switch s.Kind {
+	case lb.KindRule:
+		policy, err := execution{c, have, &s}.policyID(s.Listener, s.Parent)
+		if err != nil {
+			return err
+		}
+		return c.checkStatuses(ctx, have.ID, "rule", "/l7policies/"+element(policy)+"/rules", "rules", url.Values{}, foreignIDs(have))
+	case lb.KindMembers:
+		pool, err := execution{c, have, &s}.id(lb.KindPool, s.Ref)
+		if err != nil {
+			return err
+		}
+		return c.checkStatuses(ctx, have.ID, "member", "/pools/"+element(pool)+"/members", "members", url.Values{}, foreignIDs(have))
+	default:
+		return nil
 	}
 }
 

@@ -9,10 +9,12 @@ import (
 )
 
 // pace remembers how long Octavia took for the last write of each kind to each load balancer: the next takes about as long, so
-// there is no use in looking much earlier. It only ever decides when to look.
+// there is no use in looking much earlier. It only ever decides when to look, and at what.
 type pace struct {
 	mu   sync.Mutex
 	took map[string]map[work]time.Duration
+	// left are the steps that Octavia was still at when an Apply ended.
+	left map[string]plan.Step
 	// began is when load balancers were made that are not done yet, created the shortest time that one took.
 	began   map[string]time.Time
 	created time.Duration
@@ -56,6 +58,26 @@ func (p *pace) forget(id string) {
 	defer p.mu.Unlock()
 	delete(p.took, id)
 	delete(p.began, id)
+	delete(p.left, id)
+}
+
+// leave remembers the step that Octavia is at when an Apply ends.
+func (p *pace) leave(id string, s plan.Step) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left == nil {
+		p.left = map[string]plan.Step{}
+	}
+	p.left[id] = s
+}
+
+// resumed returns what leave remembered, and forgets it.
+func (p *pace) resumed(id string) (plan.Step, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, ok := p.left[id]
+	delete(p.left, id)
+	return s, ok
 }
 
 func creates(s plan.Step) bool { return s.Kind == lb.KindLoadBalancer && s.Verb == plan.Create }

@@ -30,7 +30,13 @@ func (c *Client) Resume(ctx context.Context, have *lb.Tree, since time.Time, sli
 		case !status.Pending():
 			have.ProvisioningStatus, have.UpdatedAt = status, now.UpdatedAt
 			c.pace.end(have.ID, clock.Now())
-			return Progress{}, c.sameShape(ctx, have)
+			if err := c.sameShape(ctx, have); err != nil {
+				return Progress{}, err
+			}
+			if s, ok := c.pace.resumed(have.ID); ok && clock.Now().Sub(since) >= unusual {
+				return Progress{}, c.checkBelow(ctx, have, s)
+			}
+			return Progress{}, nil
 		}
 		wait := nextLook(clock.Now().Sub(since))
 		if wait >= tooLong || clock.Now().Add(wait).After(deadline) {

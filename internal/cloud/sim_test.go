@@ -590,18 +590,46 @@ func TestApply_waitsForAForeignWriter(t *testing.T) {
 	}
 }
 
+// Real Octavia has in ERROR what the call was about, and nothing else, when it could not be applied.
 func TestApply_seesAChildInError(t *testing.T) {
 	t.Parallel()
-	g := newGround(t, sim.Options{Latency: sim.Pending(2 * time.Second)}, Options{})
-	g.reach(g.tree(1))
-	g.sim.Inject(sim.Fault{Service: sim.Octavia, Method: "POST", Path: "^/l7policies$", Error: []string{"listener"}})
-	have := g.observe()
-	_, err := g.client.Apply(t.Context(), have, plan.Diff(g.tree(2), have), time.Hour, nil)
-	if ClassOf(err) != Broken || !strings.Contains(err.Error(), `"http/80" of load balancer `+have.ID) {
-		t.Errorf("got %v", err)
-	}
-	if err := Errored(*g.observe()); ClassOf(err) != Broken {
-		t.Errorf("observed: %v", err)
+	for name, c := range map[string]struct {
+		method, path, kind string
+		took               time.Duration
+		says               string
+	}{
+		"policy":                     {"POST", "^/l7policies$", "l7policy", 2 * time.Second, ""},
+		"rule, after a long time":    {"POST", "^/l7policies/[^/]*/rules$", "rule", 3 * time.Minute, ""},
+		"members, after a long time": {"PUT", "^/pools/[^/]*/members$", "member", 3 * time.Minute, ""},
+		"monitor":                    {"POST", "^/healthmonitors$", "healthmonitor", 2 * time.Second, ""},
+		"pool":                       {"POST", "^/pools$", "pool", 2 * time.Second, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			took := 2 * time.Second
+			g := newGround(t, sim.Options{Latency: func(sim.Op) sim.Timing { return sim.Timing{Pending: took} }}, Options{})
+			g.reach(g.tree(1))
+			took = c.took
+			g.sim.Inject(sim.Fault{Service: sim.Octavia, Method: c.method, Path: c.path, Error: []string{c.kind}})
+			have := g.observe()
+			_, err := g.client.Apply(t.Context(), have, plan.Diff(g.tree(2), have), time.Hour, nil)
+			if ClassOf(err) != Broken || !strings.Contains(err.Error(), "of load balancer "+have.ID) {
+				t.Errorf("got %v", err)
+			}
+			seen := g.observe()
+			if c.kind == "member" {
+				// Its next write mends it.
+				g.sim.ClearFaults()
+				g.reach(g.tree(2))
+				if steps := plan.Diff(g.tree(2), g.observe()); len(steps) > 0 {
+					t.Errorf("left to do: %v", steps)
+				}
+				return
+			}
+			if err := Errored(*seen); ClassOf(err) != Broken {
+				t.Errorf("observed: %v", err)
+			}
+		})
 	}
 }
 

@@ -286,7 +286,7 @@ type wireMember struct {
 
 func (w wireMember) model() lb.Member {
 	return lb.Member{ID: w.ID, Name: w.Name, Address: w.Address, Port: w.Port, SubnetID: w.SubnetID, Weight: w.Weight,
-		MonitorPort: w.MonitorPort, OperatingStatus: w.OperatingStatus, Disabled: w.disabled()}
+		MonitorPort: w.MonitorPort, OperatingStatus: w.OperatingStatus, Unapplied: w.ProvisioningStatus == lb.Errored, Disabled: w.disabled()}
 }
 
 func (w wireMember) key() string { return memberKey(w.Address, w.Port) }

@@ -335,7 +335,9 @@ type Member struct {
 	// MonitorPort 0 checks Port.
 	MonitorPort     int    `json:"monitorPort,omitempty"`
 	OperatingStatus string `json:"operatingStatus,omitempty"`
-	Disabled        bool   `json:"disabled,omitempty"`
+	// Unapplied says that Octavia could not apply the member, which is in ERROR then while all above it is ACTIVE. Never wanted.
+	Unapplied bool `json:"unapplied,omitempty"`
+	Disabled  bool `json:"disabled,omitempty"`
 }
 
 // Monitor is a pool's health monitor. Type is immutable after create.
