@@ -25,6 +25,9 @@ type work struct {
 	verb plan.Verb
 }
 
+// latestFirstLook is for what took long for another reason: an amphora that did not answer, or a process that was frozen for an hour.
+const latestFirstLook = time.Minute
+
 // first is when to look at a load balancer for the first time after a write. What goes faster than the last one did is noticed late
 // by this once, and sets the pace of the next.
 func (p *pace) first(id string, s plan.Step) time.Duration {
@@ -32,9 +35,9 @@ func (p *pace) first(id string, s plan.Step) time.Duration {
 	defer p.mu.Unlock()
 	if creates(s) {
 		// A new one has no past, but others were made in this cloud: half of what the quickest took is too early for any.
-		return max(firstLook, p.created/2)
+		return min(max(firstLook, p.created/2), latestFirstLook)
 	}
-	return max(firstLook, p.took[id][work{s.Kind, s.Verb}]*3/4)
+	return min(max(firstLook, p.took[id][work{s.Kind, s.Verb}]*3/4), latestFirstLook)
 }
 
 // note remembers how long a write took.
