@@ -65,6 +65,9 @@ class NetnsComputeDriver(compute_base.ComputeBase):
         return 'amp-' + server[:8]
 
     def _load(self, server):
+        if not server:
+            # An amphora whose server was never made, since the worker died before.
+            raise exceptions.NotFound(resource='Instance', id=server)
         try:
             with open(self._dir(server) + '/server.json') as f:
                 return json.load(f)
