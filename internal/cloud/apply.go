@@ -298,5 +298,17 @@ func Errored(t lb.Tree) error {
 			return erroredChild(t.ID, m.ID, m.Name)
 		}
 	}
+	for i := range t.Listeners {
+		for j := range t.Listeners[i].Policies {
+			if p := &t.Listeners[i].Policies[j]; p.Errored() {
+				return erroredChild(t.ID, p.ID, p.Name)
+			}
+		}
+	}
+	for _, p := range t.Pools {
+		if slices.ContainsFunc(p.Members, func(m lb.Member) bool { return m.Unapplied }) {
+			return erroredChild(t.ID, p.ID, p.Name)
+		}
+	}
 	return nil
 }

@@ -333,10 +333,6 @@ func (c *Client) observeContent(ctx context.Context, t, want *lb.Tree) error {
 						*foreign = append(*foreign, lb.Foreign{Kind: lb.KindRule, ID: w.ID})
 						continue
 					}
-					if w.ProvisioningStatus == lb.Errored {
-						// It is not applied, and only the rule says so.
-						policy.ProvisioningStatus = lb.Errored
-					}
 					policy.Rules = append(policy.Rules, w.model())
 				}
 				slices.SortFunc(policy.Rules, compareRules)

@@ -238,7 +238,8 @@ type wireRule struct {
 }
 
 func (w wireRule) model() lb.Rule {
-	return lb.Rule{ID: w.ID, Type: w.Type, Compare: w.Compare, Key: w.Key, Value: w.Value, Invert: w.Invert, Disabled: w.disabled()}
+	return lb.Rule{ID: w.ID, Type: w.Type, Compare: w.Compare, Key: w.Key, Value: w.Value, Invert: w.Invert,
+		Unapplied: w.ProvisioningStatus == lb.Errored, Disabled: w.disabled()}
 }
 
 type wirePool struct {

@@ -242,6 +242,11 @@ func (p *Policy) HasRules() bool {
 	return slices.ContainsFunc(p.Rules, func(r Rule) bool { return !r.Disabled })
 }
 
+// Errored says whether the policy or one of its rules is in ERROR.
+func (p *Policy) Errored() bool {
+	return p.ProvisioningStatus == Errored || slices.ContainsFunc(p.Rules, func(r Rule) bool { return r.Unapplied })
+}
+
 // RuleType is what an L7 rule looks at.
 type RuleType string
 
@@ -273,6 +278,8 @@ type Rule struct {
 	Invert bool   `json:"invert,omitempty"`
 	// Disabled is admin_state_up=false: Octavia does not render the rule, and so the policy takes requests that do not hold it.
 	Disabled bool `json:"disabled,omitempty"`
+	// Unapplied says that Octavia could not apply the rule, which is in ERROR then while all above it is ACTIVE. Never wanted.
+	Unapplied bool `json:"unapplied,omitempty"`
 }
 
 // SameContent compares two rules without their ids.

@@ -91,7 +91,7 @@ func pass[K comparable](m *policyMatcher, identity func(*slot) K, considered fun
 	free := map[K][]*slot{}
 	for _, h := range m.have {
 		// Octavia refuses to change what is in ERROR, so it is replaced.
-		if h.want == nil && !m.without.reuse[h.have] && h.have.ProvisioningStatus != lb.Errored {
+		if h.want == nil && !m.without.reuse[h.have] && !h.have.Errored() {
 			free[identity(h)] = append(free[identity(h)], h)
 		}
 	}
