@@ -89,6 +89,7 @@ func TestKill_convergesWhateverDies(t *testing.T) {
 		g.expect(g.inside, "http://"+g.vip(kept)+"/other", "any.test", "a0")
 		living := []*gwv1.Gateway{kept}
 		if short != nil {
+			k.untilProgrammed(short)
 			g.expect(g.outside, "http://"+g.programmed(short)+"/", "any.test", "a1")
 			living = append(living, short)
 		}
@@ -224,6 +225,21 @@ func (k *killer) untilAsWanted(c *cloud.Client, now func() *world, gw *gwv1.Gate
 		}
 		if left := plan.New(&want, &have); !left.Empty() || have.ProvisioningStatus != "ACTIVE" {
 			return fmt.Errorf("the load balancer is %s, %d steps are left, the first: %+v", have.ProvisioningStatus, len(left.Steps), left.Steps[:min(1, len(left.Steps))])
+		}
+		return nil
+	})
+}
+
+// untilProgrammed waits for a Gateway of another class than the one that world knows.
+func (k *killer) untilProgrammed(gw *gwv1.Gateway) {
+	k.Helper()
+	k.eventually(6*time.Minute, fmt.Sprintf("Gateway %s is programmed", gw.Name), func() error {
+		k.repair()
+		if err := k.kube.Get(k.Context(), client.ObjectKeyFromObject(gw), gw); err != nil {
+			return err
+		}
+		if c := meta.FindStatusCondition(gw.Status.Conditions, string(gwv1.GatewayConditionProgrammed)); c == nil || c.Status != metav1.ConditionTrue {
+			return fmt.Errorf("its status: %+v", c)
 		}
 		return nil
 	})
